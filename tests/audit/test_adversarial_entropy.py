@@ -88,7 +88,7 @@ def plans():
         ),
         "a count": planned(["count"]),
         "normal bins": planned([NORMAL], delta=0.000001),
-        "a box": plan_of(TOGETHER if FULL else TOGETHER[:2]),
+        "a box": plan_of(TOGETHER),
     }
 
 

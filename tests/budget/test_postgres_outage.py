@@ -15,7 +15,6 @@ from dprelease.core.errors import DpreleaseError
 from dprelease.pipeline import flow
 from dprelease.pipeline.config import load_pipeline
 from dprelease.pipeline.run import init_ledger, run
-from tests.end_to_end.projects import plans_once
 from tests.engines.postgres_server import binaries, server, start, stop
 from tests.pipeline.tiny import project
 from tests.rules_alone import built_in_rules_only
@@ -37,7 +36,6 @@ def dsn():
 @pytest.fixture
 def file(dsn, tmp_path, monkeypatch):
     built_in_rules_only(monkeypatch)
-    plans_once(monkeypatch)
     monkeypatch.setenv("LEDGER_DSN", dsn)
     with psycopg.connect(dsn, autocommit=True) as db:
         db.execute("DROP SCHEMA IF EXISTS dprelease_ledger CASCADE")

@@ -411,7 +411,7 @@ def test_no_neighbours_have_a_larger_delta_than_a_made_up_or_forged_plan_states(
     ways: Counter[str] = Counter()
     taken: Counter[bool | None] = Counter()
     attained = []
-    for _ in range(whole(4, 80)):
+    for _ in range(whole(5, 80)):
         request = asked(draw, unit)
         columns, made = request["columns"], dp.plan(request)
         plan: Json = json.loads(canonical_json(made.to_json()))

@@ -21,14 +21,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dprelease.cli import app
-from dprelease.testing import check_mechanism
-from dprelease.testing.mechanisms import REQUESTS
 from tests.end_to_end import projects
 from tests.end_to_end.projects import ROOT, plans_once
 from tests.examples.plugin import SOURCE as PLUGIN
 from tests.examples.plugin import use as use_plugin
 from tests.rules_alone import built_in_rules_only
-from tests.sizes import FULL, some
+from tests.sizes import FULL
 
 one_other_budget = projects.one_other_budget
 pytestmark = pytest.mark.usefixtures("one_other_budget")
@@ -114,8 +112,6 @@ def test_every_block_runs(page, here, monkeypatch):
     found = blocks(page)
     if page == "extend.md":
         use_plugin(monkeypatch)
-        # the plugin's own test asks for others, `make evidence` for all
-        monkeypatch.setattr(check_mechanism, "__defaults__", (some(REQUESTS, 7),))
     if not FULL and page not in VALIDATED:
         built_in_rules_only(monkeypatch)
     if page in REPOSITORY:

@@ -385,10 +385,10 @@ CASES = [
 ]
 SAMPLE = whole(40, 80)
 ALIKE = {
-    "int8", "int16", "int32", "uint8", "uint16", "uint32", "float32", "decimal32", "decimal64", "decimal128",
-    "decimal256, few digits", "large bytes", "bytes view", "timestamp s None", "timestamp ms UTC", "timestamp s UTC", "timestamp s Europe/Dublin", "timestamp ms None", "timestamp ms Europe/Dublin",
+    "int16", "int32", "uint16", "uint32", "float32", "decimal64", "decimal128", "large bytes", "bytes view",
+    "timestamp s UTC", "timestamp s Europe/Dublin", "timestamp ms None", "timestamp ms Europe/Dublin",
     "timestamp us None", "timestamp us UTC", "timestamp ns Europe/Dublin",
-    "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "FLOAT", "TIMESTAMP_S", "TIMESTAMP_MS",
+    "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "FLOAT", "TIMESTAMP_S", "TIMESTAMP_MS",
 }  # fmt: skip
 """Types of which another one is tried with every change that differs in its width or unit alone."""
 
@@ -505,7 +505,7 @@ def test_every_door_holds_nearly_every_type_and_its_hostile_cells(tmp_path: Path
     for stored, doors in ((ARROW, ARROW_DOORS), (SQL, SQL_DOORS)):
         for door, make in doors.items():
             for hostile in (0, ROWS - 1) if FULL else (ROWS - 1,):  # one cell is ordinary then
-                cases = [Case(name, stored[name], "users") for name in some(stored, 4)]
+                cases = [Case(name, stored[name], "users") for name in some(stored, 2)]
                 missing = [c.name for c in cases if made(door, make, c, hostile, tmp_path) is None]
                 assert len(missing) <= len(cases) / 4, (door, hostile, missing)
 

@@ -177,9 +177,8 @@ def served() -> Iterator[ObjectServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     state.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = Thread(
-        target=server.serve_forever, args=(0.02,), daemon=True
-    )  # looks so often whether it is over
+    # it looks every 20 ms whether it is over; half a second of each test otherwise
+    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield state

@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -53,17 +53,11 @@ def asked(sql: str, **changes: Any) -> BoundedQuery:
     return query(view(sql), **{"user": "pid", **whole, **changes})
 
 
-def agree(
-    engine: Any,
-    prepared: Callable[[Any, pa.Table], Any],
-    folder: Path,
-    kind: str,
-    views: Sequence[str] = GROUPED,
-) -> None:
+def agree(engine: Any, prepared: Callable[[Any, pa.Table], Any], folder: Path, kind: str) -> None:
     """Compare an engine's integers with the reference's."""
     found = []
-    for sql in views:
-        rng = random.Random(f"grouped {GROUPED.index(sql)}")
+    for seed, sql in enumerate(GROUPED):
+        rng = random.Random(f"grouped {seed}")
         rows = visits(rng, 40)
         source = sources(rows, folder, kind)
         task = asked(sql, max_rows=2, max_groups=rng.choice([1, 3]))
@@ -74,7 +68,7 @@ def agree(
     assert all(each.any() for each in found)
 
 
-@pytest.mark.parametrize("kind", some(["arrow", "parquet", "duckdb"], 3))
+@pytest.mark.parametrize("kind", some(["arrow", "parquet", "duckdb"], 2))
 def test_duckdb_has_the_references_integers(kind: str, tmp_path: Path) -> None:
     agree(DuckDBEngine(), lambda source, _: source, tmp_path, kind)
 

@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=["cut before the shuffle", "cut after it"],
 )
 def test_one_unit_of_many_rows_is_bounded(caps: dict[str, Any], tmp_path: Path) -> None:
-    source = as_source(written(tmp_path, whole(20_000, 200_000)) / "rows" / "*.parquet")
+    source = as_source(written(tmp_path, whole(60_000, 200_000)) / "rows" / "*.parquet")
     session()
     asked = replace(query(), **caps)
     spark, plain = (

@@ -33,7 +33,7 @@ def by_spark(per, moments):
         session().catalog.dropTempView("moments")
 
 
-@pytest.mark.parametrize("zone", ZONES if FULL else ZONES[:2])
+@pytest.mark.parametrize("zone", ZONES if FULL else ZONES[:3])
 def test_spark_and_the_calendar_agree(zone):
     moments = odd_instants(zone)
     lengths = ("day", "quarter") if FULL else ("quarter",)

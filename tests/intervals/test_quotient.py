@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from fractions import Fraction
@@ -29,7 +28,6 @@ def parts(name):
     return tuple((noise, n, Fraction(t), Fraction(b)) for noise, n, t, b in SHAPES[name])
 
 
-@functools.cache
 def exact(name, s, level=0.95):
     """A quantile of |T - s B|, by its own law."""
     parts = [(noise, n, abs(Fraction(t) - s * Fraction(b))) for noise, n, t, b in SHAPES[name]]

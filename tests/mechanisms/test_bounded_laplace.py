@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from dprelease.mechanisms.calibration import laplace_loss, search
 from dprelease.mechanisms.calibration.laplace_loss import LossView, interval_loss
 from dprelease.schema.domain import Domain
 from tests.reference import laplace as reference
-from tests.sizes import some, whole
+from tests.sizes import whole
 
 GAPPED = Domain(0, 12, forbidden=[(4, 6)])
 ISLANDS = Domain.from_pieces([(0, "0.000001"), (1, "1.000000001"), (4, "4.01")])
@@ -62,9 +61,8 @@ def test_many_intervals_at_once_stay_within_epsilon() -> None:
     assert (scale <= 2 * distance / epsilon * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize(
-    ("domain", "epsilon"), some(product([Domain(0, 1), GAPPED, ISLANDS], [0.1, 1.0, 3.0]), 2)
-)
+@pytest.mark.parametrize("domain", [Domain(0, 1), GAPPED, ISLANDS], ids=str)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_loss_over_hull_pairs_matches_brute_force(domain: Domain, epsilon: float) -> None:
     sensitivity = 0.3 if domain.hull[1] < 2 else 1.2
     mechanism = BoundedLaplace.calibrate(domain, sensitivity=sensitivity, epsilon=epsilon)

@@ -18,7 +18,7 @@ from dprelease.wall import execute
 from tests.planning import natural
 from tests.sizes import FULL
 
-COUNT = 560 if FULL else 8
+COUNT = 560 if FULL else 10
 DRAWS = 300 if FULL else 150
 SPREADS = ("variance", "std", "covariance", "correlation")
 SLACK = 0.15

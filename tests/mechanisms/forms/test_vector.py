@@ -17,7 +17,7 @@ from dprelease.core.entropy import ReplayBits
 from dprelease.core.errors import ArgumentError
 from dprelease.mechanisms.forms.vector import GaussianCells
 from dprelease.mechanisms.kernels.gaussian import wide_draws
-from tests.sizes import some, whole
+from tests.sizes import some
 
 
 def noise(square: int | Fraction, l2: int = 1) -> GaussianCells:
@@ -119,9 +119,8 @@ def test_draws_fit_and_a_wrong_scale_is_caught(square: int) -> None:
 
 @pytest.mark.statistical
 def test_a_discrete_gaussian_of_the_same_scale_is_told_apart() -> None:
-    count = whole(80_000, 200_000)
-    drawn = noise(1).sample(count, ReplayBits("rounded"))
-    other = wide_draws(1, count, ReplayBits("discrete"))
+    drawn = noise(1).sample(200_000, ReplayBits("rounded"))
+    other = wide_draws(1, 200_000, ReplayBits("discrete"))
     at = chances(1.0, 6)
     expected = np.array([float(at[k]) for k in range(-4, 5)])
     expected /= expected.sum()
