@@ -36,9 +36,9 @@ class DoubleArithmetic:
         self._names = count()
 
     def guarded(self, node: exp.Expression) -> exp.Expression:
-        """Return `node` behind its conditions."""
+        """Return `node`, which is in no tree, behind its conditions."""
         if self._is_safe(node):
-            return exp.Paren(this=node.copy())
+            return exp.Paren(this=node)
         with_names, left, right = self._named(node.this, node.expression)
         if isinstance(node, exp.Mod):
             return with_names(remainder(left, right))

@@ -70,7 +70,7 @@ def postgres_statement(
     translator = _Translator(booleans, doubles, typed, statement)
     tree = translator.translated(statement.tree)
     fence(tree, {n: dict(p.sizes) for n, p in projections.items() if isinstance(p, Projection)})
-    sql = tree.sql(dialect="postgres")
+    sql = tree.sql("postgres", copy=False)
     for name, rows in reversed(list(projections.items())):
         own = f"{name} AS ({rows.sql if isinstance(rows, Projection) else rows})"
         sql = f"WITH {own}, {sql[5:]}" if sql.startswith("WITH ") else f"WITH {own} {sql}"
@@ -126,7 +126,7 @@ class _Translator:
                 self._call(node)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
                 if self._is_double(node):
-                    node.replace(self.arithmetic.guarded(node))
+                    node.replace(exp.Null()).replace(self.arithmetic.guarded(node))
             case _:
                 pass
 

@@ -74,8 +74,8 @@ def spark_statement(
     Raises:
         SourceError: floor() or ceil() nested more than eight deep (DPR519).
     """
-    _check_depth(statement.tree)
     tree = statement.tree
+    _check_depth(tree)
     if not is_graph(query):
         assert isinstance(tree, exp.Select)
         tree = _grouped(tree, query)
@@ -97,9 +97,9 @@ def translated(
         _rewrite(node, names)
     for node in tree.find_all(exp.TryCast):
         node.set("safe", True)  # or sqlglot drops TRY_ where it does not see the operand's type
-    sql = tree.sql(dialect="spark")
     bound = {**parameters, **{f"text_{k}": v for k, v in PATTERNS.items()}}
     used = {n.name for n in tree.find_all(exp.Placeholder)}
+    sql = tree.sql("spark", copy=False)
     return sql, {k: _plain(v) for k, v in bound.items() if k in used}
 
 
