@@ -233,6 +233,10 @@ def test_every_status_of_every_statistic_on_groups_at_the_edge(text):
             assert usable(words) <= max(0.2, 1 - enough)
         elif group in NOTHING and (text != "count" or group == "no rows"):
             assert np.mean([row["lower"] <= 0 <= row["upper"] for row in found]) >= enough
+        elif text in ("variance(x)", "std(x)") and group in TRUE[text]:
+            # no variance is likely where the noise is far below 0; its interval is then every one
+            assert set(words) <= {"ok", "at_bound", "uninformative"}
+            assert usable(words) >= enough
         elif text != "correlation(x, y)":  # of one value there is none
             assert set(words) <= {"ok", "at_bound"}
         true = TRUE.get(text, {}).get(group)
