@@ -240,24 +240,24 @@ def recompute(
     if adjacency is Adjacency.substitution:
         types = types_of_change(query, measurement, primitives, row, bounds, groups, signed=signed)
     if measurement.form == "binned_tree":
-        fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)
+        whole = measurement.public_rows is not None and _hold_each_row(query, used)
         worst = sensitivity_of_levels(measurement, bounds, adjacency, groups, row[0])
-        return replace(worst, sum_is_fixed=fixed, types=types)
+        return replace(worst, sum_is_fixed=row[0] == 1 and whole, types=types)
     proved = replace(measurement, l1_added_row=row[0], l1_replaced_row=row[1], squares=row[2:])
     proved = replace(proved, per_unit=bool(used) and all(p.kind in PERSONS for p in used))
     if measurement.form == "winsorised":
         return replace(between_limits(proved, bounds, adjacency, groups), types=types)
     worst = sensitivity(proved, bounds, adjacency, groups, positive=not signed)
     alone = measurement.public_rows is not None and bins.each_alone(measurement.weights, len(used))
-    fixed = alone and measurement.form == "linear" and _sum_is_fixed(query, measurement, used)
+    fixed = alone and measurement.form == "linear" and _hold_each_row(query, used)
     half = worst.one_sided_half and merge is None  # a fit takes cells as independent
     return replace(worst, sum_is_fixed=fixed, one_sided_half=half, types=types)
 
 
-def _sum_is_fixed(query: BoundedQuery, measurement: Measurement, used: list[Primitive]) -> bool:
-    """Return whether its cells are bins of one code, each row is in one of them, and the number of rows is public."""
+def _hold_each_row(query: BoundedQuery, used: list[Primitive]) -> bool:
+    """Return whether these are bins of one code, and each row is in one of them."""
     codes = [p.code for p in used if p.kind == "between" and p.code is not None]
-    if measurement.public_rows is None or len(codes) != len(used) or len(set(codes)) != 1:
+    if len(codes) != len(used) or len(set(codes)) != 1:
         return False
     return bins.hold_every_code(((p.low, p.high) for p in used), codes_of(query.codes[codes[0]]))
 

@@ -154,6 +154,7 @@ def test_a_row_that_goes_need_not_be_replaced() -> None:
         ([BOTH, replace(ONE, code=2)], {0: (0, 4), 1: (0, 4), 2: (0, 4)}),
         ([Primitive("rows")], {0: (0, 4)}),
         ([Primitive("between", 0, low=0, high=2)], {0: (0, 4)}),
+        ([Primitive("edges", 0, other=1)], {0: (0, 4), 1: (0, 4)}),
     ],
     ids=str,
 )

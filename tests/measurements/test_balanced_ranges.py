@@ -134,10 +134,15 @@ def test_the_wall_refuses_it_where_the_sum_may_change() -> None:
     wide = few(ranges([0, 1, 2, 3]), PUBLIC, top=3)  # 3 is in the last bin, which is closed
     assert execute.check(forged(wide, law(public))) <= 2
     some = few(ranges([0, 1, 2, 3]), PUBLIC, top=4)  # 4 is in no bin
+    (block,) = some.blocks
+    claimed = replace(block, measurement=replace(block.measurement, public_rows=60))
+    claims = replace(some, blocks=(claimed,))
     added = few(ranges([0, 1, 2]), PRIVATE, adjacency="add_remove")
     with_hidden = replace(law(private), rows=None)
     three = replace(law(public), rows=90)
-    for plan, draw in ((some, law(public)), (added, with_hidden), (few(SHARES, PRIVATE), three)):
+    shares = few(SHARES, PRIVATE)
+    wrong = (some, law(public)), (claims, law(public)), (added, with_hidden), (shares, three)
+    for plan, draw in wrong:
         with pytest.raises(InternalError) as refused:
             execute.check(forged(plan, draw))
         assert refused.value.code == "DPR901"

@@ -17,6 +17,8 @@ _here = partial(
     ),
 )
 
+_alone = partial(Guard, file="wall/recompute.py", tests=("tests/wall/test_conditions.py",))
+
 _types = partial(
     Guard, file="statistics/types_of_change.py", tests=("tests/contracts/test_types_of_change.py",)
 )
@@ -217,14 +219,20 @@ GUARDS = (
     _balanced(
         "bins of a tree keep their sum",
         file="wall/recompute.py",
-        old="fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)",
-        new="fixed = row[0] == 1",
+        old="is not None and _hold_each_row(query, used)",
+        new="is not None",
+    ),
+    _balanced(
+        "a tree of a private number of rows keeps its sum",
+        file="wall/recompute.py",
+        old="whole = measurement.public_rows is not None and",
+        new="whole =",
     ),
     _balanced(
         "a tree of several levels keeps its sum",
         file="wall/recompute.py",
-        old="fixed = row[0] == 1 and _sum_is_fixed(query, measurement, used)",
-        new="fixed = _sum_is_fixed(query, measurement, used)",
+        old="sum_is_fixed=row[0] == 1 and whole",
+        new="sum_is_fixed=whole",
     ),
     _balanced(
         "what comes and what goes is half of the sensitivity of several levels too",
@@ -523,5 +531,45 @@ GUARDS = (
         file="wall/recompute.py",
         old='if code is None or shape != [("power", code, 1), ("power", code, 2), ("power", code, 0)]:',
         new="if code is None:",
+    ),
+    _alone("a period takes no row away", old="        and query.window is None\n", new=""),
+    _alone("a filter takes no row away", old="        and query.where is None\n", new=""),
+    _alone("rows in no group stay", old="        and not query.groups.columns\n", new=""),
+    _alone(
+        "a row may be in no bin that counts all",
+        old="if len(codes) != len(used) or len(set(codes)) != 1:",
+        new="if len(set(codes)) != 1:",
+    ),
+    _alone(
+        "bins of two columns keep their sum",
+        old="if len(codes) != len(used) or len(set(codes)) != 1:",
+        new="if len(codes) != len(used):",
+    ),
+    _alone(
+        "a tree's bins are of two columns",
+        file="wall/form_sensitivity.py",
+        old="if len({p.code for p in used}) != 1 or any",
+        new="if any",
+    ),
+    _alone(
+        "ranks of labels",
+        file="wall/form_sensitivity.py",
+        old=" or not isinstance(codes[0], Fixed):",
+        new=":",
+    ),
+    _alone(
+        "a graph beside other sums",
+        old="if len(query.primitives) != 1 or ends != made",
+        new="if ends != made",
+    ),
+    _alone(
+        "sums of groups of any form",
+        old="if found is None or measurement.form not in OF_SUMS or",
+        new="if found is None or",
+    ),
+    _alone(
+        "a cap that is no number",
+        old="all(type(cap) is int and cap >= 1 for cap in stated)",
+        new="all(cap >= 1 for cap in stated)",
     ),
 )
