@@ -34,7 +34,7 @@ from dprelease.measurements.ranks import (
 )
 from dprelease.measurements.ranks_price import exponential_error
 from dprelease.mechanisms.forms.scores import ScoreLaw
-from dprelease.query.bounded import Fixed
+from dprelease.query.bounded import MOST_FOUND, Fixed
 from dprelease.query.spec import Query
 from dprelease.statistics.base import Floats
 from dprelease.statistics.joint_ranks import Positions
@@ -60,7 +60,7 @@ class IntervalLaw(ExponentialLaw):
     inside: Annotated[int, AtLeast(1)] = 1
 
     def certify(self, sensitivity: Sensitivity) -> Fraction:
-        if self.inside < 1:
+        if not 1 <= self.inside <= MOST_FOUND:
             raise underclaimed("distance of its ends")
         return ExponentialLaw.certify(self, sensitivity)
 

@@ -37,6 +37,7 @@ from dprelease.query.never_null import never_null
 from dprelease.query.view import View
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
+from dprelease.schema.read_unit import MAX_NODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,8 @@ def _query(task: _Task) -> BoundedQuery:
 
 
 def _meant(code: _Code) -> Code:
+    if isinstance(code, _Numbers) and code.numbers > MAX_NODES:
+        raise ValueError("a graph of so many nodes fits no memory")
     if isinstance(code, _ConditionCode):
         known = 0 if code.known else None  # else a row may be left out
         return Fixed(code.condition, GridSet(((0, 1),)), Fraction(1), known)

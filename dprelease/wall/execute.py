@@ -74,8 +74,10 @@ def _believed(plan: ReleasePlan) -> ReleasePlan:
     """Return the plan with every block read again from its JSON.
 
     An object proves its loss by a method of its own class, whatever its numbers are; what is read from
-    JSON is of the class that its tag is registered for.
+    JSON is of the class that its tag is registered for. What is charged may be a plain fraction only.
     """
+    if not type(plan.epsilon) is type(plan.delta) is Fraction:
+        raise unproved("its epsilon or delta is no plain fraction")
     kind = tuple[Block, ...]
     return replace(plan, blocks=decode(kind, encode(plan.blocks, kind)))
 
@@ -176,7 +178,8 @@ def drawn(
     answer = exact.reveal_to_mechanism()
 
     # All that could go wrong happens before the transaction: inside it there is only drawing.
-    blocks = _believed(plan).blocks
+    blocks = (believed := _believed(plan)).blocks
+    composed(believed, _proofs(believed))  # again: an object may say another thing each time
     answers = [*map(partial(_cells, plan, answer), blocks)]
 
     def payload() -> bytes:

@@ -83,6 +83,8 @@ def row_sensitivity(
         if (alone := bins.lone_bins(used, len(measurement.cells))) is None:
             raise unproved("its cells have no weights and are not bins of one column")
         return alone
+    if {*map(len, measurement.weights)} - {len(used)}:
+        raise unproved("its cells have other weights than one for each sum")
     apart: dict[tuple[str, int | None, int | None], list[int]] = {}
     for place, p in enumerate(used):
         known = p.kind in ("rows", *PERSONS) or (p.code is not None and p.power in (0, 1, 2))
@@ -218,6 +220,8 @@ def recompute(
     bounds = unit_bounds(unit, max_rows, groups)
     used = [query.primitives[i] for i in primitives]
     _check_bounds(query, used, bounds, unit, groups, per)
+    if min(primitives, default=0) < 0:
+        raise unproved("it counts its sums from the last one")
     if merge is not None:
         found = bounds_of_sums(used, bounds, groups, merge)
         if found is None or measurement.form not in OF_SUMS or measurement.public_rows is not None:

@@ -33,6 +33,7 @@ from dprelease.results import draw as draw_module
 from dprelease.statistics.sensitivity import Sensitivity
 from dprelease.wall import execute
 from tests.planning.requests import PUBLIC_X, USER, planned, public
+from tests.wall.test_margin_sensitivity import plan_of as tables_of
 
 PACKAGE = Path(dprelease.__file__).parent
 Json = dict[str, Any]
@@ -303,8 +304,62 @@ def test_a_law_that_lies_about_its_proof_or_its_draw_is_not_believed() -> None:
     assert caught.value.code == "DPR901"
     assert execute.concentrated(cheap) == execute.concentrated(plan) > Fraction(1, 1000)
     exact = Secret(Answer(np.full((1, 1), 40, dtype=object)))
-    drawn = [execute.draw(cheap, exact)[block.name] for _ in range(16)]
+    with pytest.raises(InternalError) as caught:
+        execute.draw(cheap, exact)
+    assert caught.value.code == "DPR901"
+    paid = replace(plan, blocks=(replace(block, law=law),))
+    drawn = [execute.draw(paid, exact)[block.name] for _ in range(16)]
     assert drawn != [((40,),)] * 16  # noise was added, but with a chance of 1e-64
+
+
+@dataclass(frozen=True, slots=True)
+class Changing(ScalarCellLaw):
+    """A law that is honest the first two times it is written, and has hardly any noise the next."""
+
+    def to_json(self) -> dict[str, Any]:
+        said = ScalarCellLaw.to_json(self)
+        WRITTEN.append(said)
+        if len(WRITTEN) > 2:
+            said["law"]["noise"]["rate"] = "40"
+        return said
+
+
+WRITTEN: list[Any] = []
+
+
+def test_what_is_drawn_is_what_was_proved_and_not_what_is_said_afterwards() -> None:
+    """A law that changed between the check and the draw was drawn unproved: three exact counts for an epsilon of 0.1."""
+    plan = planned(["count"], epsilon="1/10", unit={**USER, "max_rows": 4}, by=["g"])
+    (block,) = plan.blocks
+    law = Changing(**{f.name: getattr(block.law, f.name) for f in fields(ScalarCellLaw)})
+    changing = replace(plan, blocks=(replace(block, law=law),))
+    WRITTEN.clear()
+    answer = Secret(Answer(np.full((3, 1), 400, dtype=object)))
+    assert execute.check(changing) == execute.check(changing) == plan.epsilon
+    with pytest.raises(InternalError) as caught:
+        execute.draw(changing, answer)
+    assert caught.value.code == "DPR901"
+    assert execute.draw(plan, answer)
+
+
+class Small(Fraction):
+    """A number that is above all others."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+def test_what_is_charged_is_a_number_and_not_what_it_says_of_itself(name: str) -> None:
+    plan = tables_of(1e-2)
+    assert any(b.rho for b in plan.blocks)
+    assert execute.check(plan) <= plan.epsilon
+    with pytest.raises(InternalError) as caught:
+        execute.check(replace(plan, **{name: Small(1, 10**9)}))
+    assert caught.value.code == "DPR902"
 
 
 def test_a_plan_of_other_groups_than_its_query_is_refused() -> None:

@@ -19,6 +19,7 @@ from dprelease.core.errors import DpreleaseError
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.wall import execute
 from tests.sizes import whole
+from tests.wall.test_recompute import plan_of as graph_of
 
 Json = Any
 _SCHEMA: dict[str, Json] = {
@@ -130,6 +131,25 @@ def test_a_choice_by_rank_that_claims_a_loss_beyond_all_is_refused_at_once(
     with pytest.raises(DpreleaseError) as caught:
         execute.check(ReleasePlan.from_json(forged))
     assert caught.value.code == code
+
+
+def test_a_distance_of_ends_beyond_all_rows_is_refused() -> None:
+    asked = {"epsilon": 1, "statistics": [{"statistic": "median(x)", "interval": True}]}
+    forged = json.loads(json.dumps(dp.plan({**_SCHEMA, "release": asked}).to_json()))
+    execute.check(ReleasePlan.from_json(forged))
+    forged["blocks"][0]["law"]["inside"] = 2**63
+    with pytest.raises(DpreleaseError) as caught:
+        execute.check(ReleasePlan.from_json(forged))
+    assert caught.value.code == "DPR901"
+
+
+def test_a_graph_of_more_nodes_than_any_has_is_refused_before_they_are_listed() -> None:
+    """Reading a forged plan of 2^63 labels took all the memory that there was."""
+    forged = graph_of(["degree(3)"]).to_json()
+    forged["query"]["codes"] = [{"column": "a", "numbers": 10**6 + 1}]
+    with pytest.raises(DpreleaseError) as caught:
+        ReleasePlan.from_json(json.loads(json.dumps(forged)))
+    assert caught.value.code == "DPR180"
 
 
 def test_a_code_of_no_shape_is_refused_where_it_is_read() -> None:

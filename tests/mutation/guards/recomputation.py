@@ -572,4 +572,12 @@ GUARDS = (
         old="all(type(cap) is int and cap >= 1 for cap in stated)",
         new="all(cap >= 1 for cap in stated)",
     ),
+    _alone(
+        "weights of sums that are not there",
+        old="if {*map(len, measurement.weights)} - {len(used)}:",
+        new="if False:",
+    ),
+    _alone(
+        "sums are counted from the last", old="if min(primitives, default=0) < 0:", new="if False:"
+    ),
 )

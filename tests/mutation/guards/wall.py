@@ -292,4 +292,14 @@ GUARDS = (
         old="short = block.rho is None or found.rho > block.rho or not plan.delta",
         new="short = block.rho is None or not plan.delta",
     ),
+    _execute(
+        "what is drawn is not proved again",
+        old="    composed(believed, _proofs(believed))  # again",
+        new="    # again",
+    ),
+    _execute(
+        "a plan's loss is what it says of itself",
+        old="if not type(plan.epsilon) is type(plan.delta) is Fraction:",
+        new="if False:",
+    ),
 )
