@@ -13,6 +13,8 @@ the format version alone, never a software version, chooses the rules.
                   joint constraints hold
     files         every byte of every file, made again, is here, and nothing else is
     signature     the manifest's hash is signed, by a key that was given; without one it is said whose
+    intact        only of a folder that another version made and that does not verify: each file is the one
+                  that the manifest lists by its SHA-256, so that another version may make it again
     status        the record of corrections beside the folder does not withdraw the release
     ledger        with the ledger at hand: the anchor right after the debit, the bytes committed
                   under it, and the whole chain; without it the receipt is stated, not checked
@@ -43,16 +45,12 @@ from dprelease.core.strict_json import read_json
 from dprelease.query.calendar import zone_tables
 from dprelease.results import signature_file
 from dprelease.results.draw import Draw
-from dprelease.results.formats.json_ import FILE, VERSION
+from dprelease.results.formats.json_ import FILE, VERSION, described, manifest_bytes
 from dprelease.results.formats.manifest_file import read_manifest
 from dprelease.results.published_folder import Listing, listing, read_small, standing_of
 from dprelease.verification.check import FAULTS, Check, look_in_order, run_check, within_length
 from dprelease.verification.cited_entry import against_ledger
-from dprelease.verification.comparison import (
-    as_published,
-    differences,
-    paths_apart,
-)
+from dprelease.verification.comparison import as_published, differences, paths_apart
 from dprelease.verification.derivation import Derivation, missing_packages
 
 PATIENCE = 30.0
@@ -69,7 +67,7 @@ UNKNOWN = (
 """What no folder can show."""
 
 SIGNATURE = "signature"
-"""The check that no other version can make good."""
+"""A check that no other version can make good; nor can one the check `intact`."""
 
 _OF_TODAY = frozenset({"status", "ledger"})
 """Checks whose answer no other version changes."""
@@ -106,10 +104,10 @@ class Verification:
     @property
     def summary(self) -> str:
         """The result in one line."""
-        if self.needs is not None:
+        if self.needs:
             return (
-                f"not verified by dprelease {__version__}. The folder states that {self.needs} made it:"
-                " only that version makes it again to the byte, so verify it with that one"
+                f"not verified by dprelease {__version__}. The manifest names {self.needs}: if that"
+                " version made the folder, only that one makes it again to the byte, so verify it with that"
             )
         failed = [check for check in self.checks if check.ok is False]
         if [check.name for check in failed] == ["status"]:
@@ -124,10 +122,11 @@ class Verification:
     def needs(self) -> str | None:
         """What may verify a folder that this version does not make again; None where nothing else would.
 
-        It is the folder's own word, and no answer: the folder is not verified.
+        It is the manifest's own word, and no answer: the folder is not verified. Of a folder whose files are
+        not the ones that the manifest lists there is none.
         """
         failed = {check.name for check in self.checks if check.ok is False}
-        if self.made_by is None or SIGNATURE in failed or failed <= _OF_TODAY:
+        if not self.made_by or failed & {SIGNATURE, "intact"} or failed <= _OF_TODAY:
             return None
         return f"dprelease {self.made_by}"
 
@@ -217,6 +216,8 @@ def examined(
     if keys or signature_file.FILE in found:
         stated = read_small(path / signature_file.FILE)
         checks.append(run_check(SIGNATURE, lambda: signature_file.verdict(stated, data, keys)))
+    if _other_version(manifest) and False in [check.ok for check in checks]:
+        checks.append(run_check("intact", lambda: _intact(path, found, data)))
     release = hashlib.sha256(data).hexdigest()
     checks.append(run_check("status", lambda: standing_of(path, manifest, release)))
     if ledger is None:
@@ -238,12 +239,12 @@ def must_verify(path: Path, *, but: str | None = None) -> Derivation:
     result, made = examined(path)
     failed = [check for check in result.checks if check.ok is False and check.name != but]
     if failed:
-        todo = "ask the publisher" if result.needs is None else f"verify it with {result.needs}"
+        other = f" or verify it with {result.needs}" if result.needs else ""
         raise VerificationError(
             f"{path.name} does not verify: {', '.join(check.name for check in failed)}",
             where=str(path),
             why=failed[0].detail[:300],
-            fix=f"{todo}; `dprelease verify` says more, `verify=False` reads it unchecked",
+            fix=f"ask the publisher{other}; `dprelease verify` says more, `verify=False` reads it unchecked",
             code="DPR806",
         )
     return made
@@ -350,7 +351,7 @@ def _values(made: Derivation) -> tuple[bool, str]:
     verdict, noised = made.verdict, made.noised
     rows = sum(part.table.num_rows for part in noised.parts.values()) or noised.table.num_rows
     found = "; keys that were left out are in no folder" if made.query.groups.found else ""
-    return (verdict.ok, f"{rows:,} made again from the noisy integers, {verdict}{found}")
+    return verdict.ok, f"{rows:,} made again from the noisy integers, {verdict}{found}"
 
 
 def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[bool, str]:
@@ -363,8 +364,18 @@ def _files(path: Path, found: Listing, data: bytes, made: Derivation) -> tuple[b
         where = paths_apart(read_json(files[FILE]), read_json(data))
         wrong[FILE] += f" ({', '.join(where)})" if where else ""
     said = [f"{name[:60]} {problem}" for name, problem in wrong.items()]
-    more = [f"and {len(said) - 5} more"] if len(said) > 5 else []
+    more = [f"and {len(said) - 5} more"] * (len(said) > 5)
     return False, "; ".join([*said[:5], *more])
+
+
+def _intact(path: Path, found: Listing, data: bytes) -> tuple[bool, str]:
+    """Hold each file against the hash that the manifest states, and the manifest against its only text."""
+    manifest, stored = read_json(data), described({})
+    for name in {*found} - {signature_file.FILE}:
+        stored |= described({name: read_small(path / name, min(found[name], 2**30)) or b""})
+    text = described({FILE: manifest_bytes(manifest)})
+    wrong = paths_apart(stored, manifest["files"] | text, 10)
+    return not wrong, f"damaged, or not as the manifest states it: {', '.join(wrong) or 'no file'}"
 
 
 def _no_ledger(manifest: Mapping[str, Any]) -> str:

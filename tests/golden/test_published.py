@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -157,6 +158,23 @@ def test_a_folder_of_a_replaced_law_is_answered_with_its_version(
             _is_verified(folder, project / "ledger.db", version, replaced=True)
             with pytest.raises(VerificationError, match=f"verify it with dprelease {version}"):
                 dp.read(folder)
+
+
+def test_a_damaged_folder_is_sent_to_no_other_version(
+    kept: Mapping[str, Path], tmp_path: Path
+) -> None:
+    for version, place in kept.items():
+        (folder,) = periods(place / "laplace_family")
+        copy = tmp_path / version / folder.name
+        shutil.copytree(folder, copy)
+        table = (copy / "data.csv").read_bytes()
+        for damaged in (table.replace(b"\n", b"\r\n"), table.replace(b",5", b",7", 1)):
+            (copy / "data.csv").write_bytes(damaged)
+            found = dp.verify(copy)
+            assert (found.made_by, found.needs, found.summary) == (version, None, "NOT verified")
+            assert "data.csv" in next(c.detail for c in found.checks if c.name == "intact")
+        (copy / "data.csv").write_bytes(table)
+        assert dp.verify(copy).ok
 
 
 def _is_verified(folder: Path, ledger: Path, version: str, *, replaced: bool) -> None:

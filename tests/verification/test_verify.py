@@ -498,12 +498,92 @@ def test_a_folder_that_this_version_does_not_make_again_is_told_which_one_may(
     assert not result.ok
     assert result.needs == result.to_json()["needs"] == f"dprelease {version}"
     assert result.summary == (
-        f"not verified by dprelease 0.3.0. The folder states that dprelease {version} made it: only that"
-        " version makes it again to the byte, so verify it with that one"
+        f"not verified by dprelease 0.3.0. The manifest names dprelease {version}: if that version made the"
+        " folder, only that one makes it again to the byte, so verify it with that"
     )
     assert "NOT verified" not in str(result)
     with pytest.raises(VerificationError, match=f"verify it with dprelease {version}"):
         dp.read(copy)
+
+
+def _doubled(folder):
+    table = folder / "data.csv"
+    head, first, rest = table.read_text().split("\n", 2)
+    cells = first.split(",")
+    at = head.split(",").index("value")
+    cells[at] = str(2 * float(cells[at]) + 1)
+    table.write_text("\n".join([head, ",".join(cells), rest]))
+    return {"data.csv"}
+
+
+def _with_line_ends_of_windows(folder):
+    texts = [path for path in folder.iterdir() if path.suffix not in (".parquet", ".html")]
+    for path in texts:
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    return {path.name for path in texts}
+
+
+def _without_a_file(folder):
+    (folder / "registry.yaml").unlink()
+    return {"registry.yaml"}
+
+
+def _with_one_more(folder):
+    (folder / "extra.csv").write_bytes(b"")
+    return {"extra.csv"}
+
+
+def _without_hashes(folder):
+    manifest = manifest_of(folder)
+    manifest["files"] = "none"
+    (folder / "release.json").write_bytes(manifest_bytes(manifest))
+    return set()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize(
+    "damage",
+    [_doubled, _with_line_ends_of_windows, _without_a_file, _with_one_more, _without_hashes],
+)
+def test_a_damaged_folder_of_another_version_is_one_that_no_version_verifies(
+    copy, monkeypatch, damage, replaced
+):
+    """Also where its law was replaced since, and this version does not come to look at the files."""
+    stating(copy, "0.2.0")
+    if replaced:
+        monkeypatch.setattr(derivation, "plan_again", _no_plan)
+    named = damage(copy)
+    result = verify(copy)
+    assert (result.ok, result.made_by, result.needs) == (False, "0.2.0", None)
+    assert result.summary == "NOT verified"
+    said = next(check for check in result.checks if check.name == "intact")
+    assert said.ok is False
+    assert all(name in said.detail for name in named)
+    with pytest.raises(VerificationError) as caught:
+        dp.read(copy)
+    assert "0.2.0" not in caught.value.fix
+
+
+def _no_plan(*_):
+    raise VerificationError("the plan was not made from its request", code="DPR805")
+
+
+def test_a_folder_with_another_version_s_name_alone_is_not_promised_to_verify(copy):
+    """Nobody can tell it from one that this version made; all its files are those that it lists."""
+    result = verify(stating(copy, "7.7.7"))
+    assert (result.ok, result.needs) == (False, "dprelease 7.7.7")
+    assert "The manifest names dprelease 7.7.7: if that version made the folder" in result.summary
+    intact = next(check for check in result.checks if check.name == "intact")
+    assert (intact.ok, intact.detail.endswith(": no file")) == (True, True)
+    with pytest.raises(VerificationError, match=r"ask the publisher or verify it with dprelease 7"):
+        dp.read(copy)
+
+
+def test_a_folder_that_verifies_is_not_looked_at_twice(copy):
+    names = [check.name for check in verify(copy).checks]
+    assert "intact" not in names
+    (copy / "data.csv").write_bytes(b"")  # this version's own: its files were made again
+    assert [c.name for c in verify(copy).checks if c.ok is False] == ["files"]
 
 
 @pytest.mark.parametrize(

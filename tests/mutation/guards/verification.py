@@ -51,9 +51,14 @@ GUARDS = (
     Guard(
         "a folder that the wrong key signed is another version's",
         "verification/verify.py",
-        "SIGNATURE in failed or failed <= _OF_TODAY",
-        "failed <= _OF_TODAY",
+        'failed & {SIGNATURE, "intact"} or failed <= _OF_TODAY',
+        'failed & {"intact"} or failed <= _OF_TODAY',
         _signed,
+    ),
+    _verify(
+        "a damaged folder is another version's",
+        old='    return not wrong, f"damaged',
+        new='    return True, f"damaged',
     ),
     Guard(
         "without a key it is not said that nobody knows who made a folder",
