@@ -288,7 +288,7 @@ def _request(
             raise ArgumentError(
                 "`dataset` and `period` name a ledger entry, but no ledger is given",
                 fix='add `ledger="ledger.db"`',
-                code="DPR632",
+                code="DPR676",
             )
         return None
     for name, value in (("dataset", dataset), ("period", period)):
@@ -301,7 +301,7 @@ def _request(
             f"the rows of {during} would be released under another name",
             why="`during` names the ledger's entry; who reads the folder must find the rows that it says",
             fix="leave `period` out; another release of the same rows needs a schema with another name",
-            code="DPR632",
+            code="DPR677",
         )
     named = next(text for text in (period, during, "once") if text is not None)
     pipeline = schema.name[: 64 - len(ending)] + ending

@@ -47,7 +47,7 @@ class Release(Released):
         """Publish to `<folder>/<pipeline>/<period>/` and return that path; repeatable.
 
         Raises:
-            ArgumentError: the release has no ledger (DPR631), or `folder` is no path (DPR642).
+            ArgumentError: the release has no ledger (DPR676), or `folder` is no path (DPR642).
             WithheldError: a value failed validation (DPR701), or the folder holds other bytes.
         """
         flow, request = self.flow, self.flow.request
@@ -56,7 +56,7 @@ class Release(Released):
                 "an unledgered release cannot be published",
                 why="nothing durable records what it spent",
                 fix='release with `ledger="ledger.db", dataset=..., period=...`',
-                code="DPR631",
+                code="DPR676",
             )
         to = path_from(folder, "the public folder", "public")
         if request.ledger.files(request.key) is None:

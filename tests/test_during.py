@@ -84,7 +84,7 @@ def test_rows_of_a_period_are_entered_under_its_name(tmp_path):
     for label in ("first_try", "2026-W12"):
         with pytest.raises(ArgumentError, match="under another name") as caught:
             dp.release(visits(), schema(), during="2026-W46", period=label, ledger=ledger)
-        assert caught.value.code == "DPR632"
+        assert caught.value.code == "DPR677"
     assert dp.open_ledger(ledger).balance("visits").spent == 0
     same = dp.release(visits(), schema(), during="2026-W46", period="2026-W46", ledger=ledger)
     assert dp.verify(same.publish(tmp_path / "public"), ledger=ledger)

@@ -106,7 +106,7 @@ def test_a_schema_is_a_path_or_loaded(make):
 def test_other_schemas_and_other_tables_are_refused():
     with pytest.raises(ArgumentError) as caught:
         dp.plan(42)
-    assert caught.value.code == "DPR630"
+    assert caught.value.code == "DPR678"
     with pytest.raises(SourceError) as caught:
         dp.release([1, 2, 3], SCHEMA)
     assert caught.value.spent == "nothing"
@@ -131,13 +131,13 @@ class TestUnledgered:
         assert released.manifest["ledger"] is None
         with pytest.raises(ArgumentError) as caught:
             released.publish(tmp_path)
-        assert caught.value.code == "DPR631"
+        assert caught.value.code == "DPR676"
         assert not list(tmp_path.iterdir())
 
     def test_a_dataset_without_a_ledger_is_refused(self, frame):
         with pytest.raises(ArgumentError) as caught:
             frame.dp.release(SCHEMA, dataset="fair")
-        assert caught.value.code == "DPR632"
+        assert caught.value.code == "DPR676"
 
     def test_as_an_error_it_stops_before_anything_is_drawn(self, frame, monkeypatch):
         from dprelease.wall import execute

@@ -31,7 +31,7 @@ def stuck() -> InternalError:
         "the random source repeats itself",
         why=f"{ROUND_LIMIT} rejection rounds in a row brought no value",
         fix="check the operating system's random generator; nothing was published",
-        code="DPR901",
+        code="DPR904",
     )
 
 
@@ -108,7 +108,7 @@ def drawn_by_rejection(
         bits: the source of the attempts, asked now and then whether it is stuck, whatever the places.
 
     Raises:
-        InternalError: the source is stuck (DPR901).
+        InternalError: the source is stuck (DPR904).
     """
     out: npt.NDArray[Any] = np.zeros(count, dtype=object if wide else np.int64)
     todo = np.arange(count)
@@ -137,7 +137,7 @@ def uniform_below(bound: int, count: int, bits: RandomBits) -> npt.NDArray[Any]:
     exact, no modulo bias.
 
     Raises:
-        InternalError: the source is stuck (DPR901).
+        InternalError: the source is stuck (DPR904).
     """
     if bound < 1:
         raise AssertionError("uniform_below needs a bound of at least 1")

@@ -65,7 +65,7 @@ class GraphBoxLaw(Law):
             linf: the sensitivity of every component by itself, in grid steps.
 
         Raises:
-            ArgumentError: a grid that is too fine (DPR622) or without points (DPR604).
+            ArgumentError: an infinite side (DPR603), a grid that is too fine (DPR622) or without points (DPR604).
         """
         box, steps = Box(list(domains)), tuple(step_sizes)
         per_coordinate = tuple(k * g for k, g in zip(linf, steps, strict=True))
@@ -146,7 +146,7 @@ def _scale(domains: Sequence[Domain], moves: Sequence[Fraction], epsilon: Fracti
     for domain, move in zip(domains, moves, strict=True):
         if not domain.is_finite:
             raise ArgumentError(
-                "a box has finite sides", fix="declare finite domains", code="DPR604"
+                "a box has finite sides", fix="declare finite domains", code="DPR603"
             )
         width = float(domain.width)
         total += width * min(float(move), width)

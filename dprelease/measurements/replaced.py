@@ -60,5 +60,5 @@ def _replaced(law: OrderedLaw) -> NoReturn:
         f"the law `{law.tag}` is read and no longer drawn",
         why="another law replaced it after version 0.2.0",
         fix="make the plan again with this version of dprelease",
-        code="DPR901",
+        code="DPR905",
     )

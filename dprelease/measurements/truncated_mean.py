@@ -100,7 +100,7 @@ class MeanLaw(Law):
         charge no released size can lack it.
 
         Raises:
-            ArgumentError: one of them cannot be built (DPR622, DPR626, DPR627).
+            ArgumentError: one of them cannot be built (DPR622, DPR626, DPR627, DPR628).
         """
         for size in (1, self.size.law.allowed.upper):
             self.law(size)
@@ -239,7 +239,7 @@ def _mean_law(
     raise ArgumentError(
         f"`{mechanism}` offers no law without point masses for this domain",
         fix="use mechanism: bounded_laplace",
-        code="DPR623",
+        code="DPR628",
     )
 
 

@@ -100,10 +100,10 @@ def check_inside(q: FloatArray, low: float, high: float) -> FloatArray:
 
 
 def check_answers(answers: object) -> None:
-    """Refuse what does not say where answers lie (DPR633)."""
+    """Refuse what does not say where answers lie (DPR685)."""
     if answers not in ("hull", "domain"):
         raise ArgumentError(
-            "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR633"
+            "`answers` is neither hull nor domain", fix='use answers="hull"', code="DPR685"
         )
 
 

@@ -118,7 +118,7 @@ class BoundedGaussian:
         Raises:
             ArgumentError: neither a Domain nor a Box (DPR629), an infinite side (DPR603), a side
                 of single points only (DPR632), a scale that is not above 0 (DPR606), a list of the
-                wrong length (DPR637), unknown `answers` (DPR633), or `answers="domain"` on a box
+                wrong length (DPR637), unknown `answers` (DPR685), or `answers="domain"` on a box
                 with gaps (DPR634).
         """
         sides = sides_of(domain)

@@ -167,7 +167,7 @@ class BoundedLaplace(TruncatedLaplace):
 
         Raises:
             ArgumentError: not a Domain (DPR629), a domain of single points only (DPR632), a scale
-                that is not above 0 (DPR606), or unknown `answers` (DPR633).
+                that is not above 0 (DPR606), or unknown `answers` (DPR685).
         """
         Scaled.__init__(self, domain, scale=scale, sensitivity=sensitivity, epsilon=epsilon)
         check_answers(answers)

@@ -150,7 +150,7 @@ def on_grid(
     """Return the first, which is the best, of the laws that `build` makes for `domain` on multiples of `step`.
 
     Raises:
-        ArgumentError: no sensitivity or epsilon is known (DPR627), the domain is infinite
+        ArgumentError: no sensitivity or epsilon is known (DPR686), the domain is infinite
             (DPR603), no grid point is allowed (DPR604), no law is admissible (DPR628), or the loss
             is unknown (DPR682).
     """
@@ -179,7 +179,7 @@ def built_from_scale() -> ArgumentError:
         "a grid law needs a sensitivity and an epsilon",
         why="this mechanism was built from its scale alone",
         fix="use .calibrate(...), or pass on_grid(step=..., sensitivity=...)",
-        code="DPR627",
+        code="DPR686",
     )
 
 

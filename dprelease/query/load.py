@@ -60,7 +60,7 @@ def as_schema(schema: SchemaLike) -> TableSchema:
     """Return the schema that `schema` is or names.
 
     Raises:
-        ArgumentError: it is none of `SchemaLike` (DPR630).
+        ArgumentError: it is none of `SchemaLike` (DPR678).
         ConfigError: as `load_schema`.
     """
     if isinstance(schema, TableSchema):
@@ -72,7 +72,7 @@ def as_schema(schema: SchemaLike) -> TableSchema:
     raise ArgumentError(
         f"cannot read a schema from an object of type {type(schema).__name__}",
         fix="pass dp.Schema.load(...), a path to a schema file, or a mapping of the same shape",
-        code="DPR630",
+        code="DPR678",
     )
 
 

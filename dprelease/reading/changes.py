@@ -49,7 +49,7 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
 
     Raises:
         VerificationError: a folder does not verify (DPR806).
-        ArgumentError: nothing can be compared (DPR668), or an unknown `adjust` (DPR660).
+        ArgumentError: nothing can be compared (DPR679), or an unknown `adjust` (DPR660).
     """
     if adjust not in ("holm", "none"):
         raise ArgumentError(
@@ -64,7 +64,7 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
             why="columns are compared that have one name and definition, in groups that both have",
             fix="compare two periods of one pipeline, by a key that is no part of the date: of `month(…)` each"
             " period has groups of its own",
-            code="DPR668",
+            code="DPR679",
         )
     how = f"adjusted by {adjust}" if adjust == "holm" else "each by itself"
     return Derived(

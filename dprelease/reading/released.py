@@ -84,7 +84,7 @@ class Released:
                 number that says nothing never stands there as if it said something.
 
         Raises:
-            ArgumentError: there is no such table (DPR669), or no such key (DPR668).
+            ArgumentError: there is no such table (DPR669), or no such key (DPR681).
         """
         from dprelease.results.formats.frames import frame_of
 

@@ -240,7 +240,7 @@ def test_broken_system_bits_end_and_stay_in_the_domain(stream, monkeypatch, evid
                 refusals[name] = error.code
             else:
                 assert valid(drawn), name
-    assert set(refusals.values()) <= {"DPR901"}
+    assert set(refusals.values()) <= {"DPR904"}
     assert (len(refusals) == len(samplers)) == (stream == "all one")
     evidence(
         f"stuck entropy: {stream}",

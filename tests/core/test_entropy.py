@@ -95,7 +95,7 @@ def test_attempts_that_bring_nothing_end_as_an_error():
 
     with pytest.raises(InternalError) as found:
         drawn_by_rejection(2, attempt)
-    assert found.value.code == "DPR901"
+    assert found.value.code == "DPR904"
     assert rounds == [2] * ROUND_LIMIT
 
 

@@ -113,7 +113,7 @@ def test_json_keeps_the_draw() -> None:
 def test_unbounded_sides_are_refused() -> None:
     with pytest.raises(ArgumentError) as caught:
         GraphBoxLaw.calibrate((Domain(0, math.inf),), (HALF,), (1,), Fraction(1))
-    assert caught.value.code == "DPR604"
+    assert caught.value.code == "DPR603"
 
 
 def test_draws_fit_the_law_and_a_wrong_answer_is_caught() -> None:

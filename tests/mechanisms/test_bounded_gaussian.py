@@ -227,7 +227,7 @@ class TestOnGrid:
         for m in (BoundedGaussian(GAPPED, scale=3), BoundedGaussian(BOX, scale=3)):
             with pytest.raises(ArgumentError) as caught:
                 m.on_grid(step=0.1)
-            assert caught.value.code == "DPR627"
+            assert caught.value.code == "DPR686"
             law = m.on_grid(step=0.1, sensitivity=0.5)
             assert law.certificate.epsilon_upper <= m.loss(sensitivity=0.5) * (1 + 1e-9)
 
@@ -267,7 +267,7 @@ def test_sensitivity_may_be_a_list_of_one() -> None:
         ({"delta": 1}, "DPR631"),
         ({"delta": -0.1}, "DPR631"),
         ({"rule": "guess"}, "DPR633"),
-        ({"answers": "inside"}, "DPR633"),
+        ({"answers": "inside"}, "DPR685"),
         ({"scale_ratios": [1]}, "DPR637"),
         ({"scale_ratios": [1, 0]}, "DPR606"),
         ({"rule": "chen_hale", "delta": 0.1}, "DPR634"),

@@ -317,7 +317,7 @@ class TestOnGrid:
         m = BoundedLaplace(GAPPED, scale=1)
         with pytest.raises(ArgumentError) as caught:
             m.on_grid(step=0.1)
-        assert caught.value.code == "DPR627"
+        assert caught.value.code == "DPR686"
         law = m.on_grid(step=0.01, sensitivity=0.5)
         assert law.certificate.epsilon_upper <= exact(m.loss(sensitivity=0.5) * (1 + 1e-9))
 

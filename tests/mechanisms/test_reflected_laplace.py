@@ -113,7 +113,7 @@ class TestBrokenTwins:
         (lambda: ReflectedLaplace(TEN, scale=0), "DPR606"),
         (lambda: ReflectedLaplace((0, 1), scale=1), "DPR629"),  # type: ignore[arg-type]
         (lambda: ReflectedLaplace.calibrate(TEN, sensitivity=1, epsilon=0), "DPR606"),
-        (lambda: ReflectedLaplace(TEN, scale=1).on_grid(step=1), "DPR627"),
+        (lambda: ReflectedLaplace(TEN, scale=1).on_grid(step=1), "DPR686"),
         (lambda: ReflectedLaplace(TEN, scale=1).cdf(1, 99.0), "DPR630"),
         (
             lambda: ReflectedLaplace(Domain(0, INF), scale=1).on_grid(step=1, sensitivity=1),

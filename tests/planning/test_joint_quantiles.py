@@ -203,8 +203,9 @@ def test_a_law_that_was_replaced_is_read_and_never_drawn() -> None:
     assert draw.cells(np.array([[0, 0, 9, 20]], dtype=object)).tolist() == [[0, 0, 9, 20]]
     with pytest.raises(InternalError, match="laws of its own"):
         execute.check(broken(planned(FIFTHS, 20), law=draw))
-    with pytest.raises(InternalError, match="read and no longer drawn"):
+    with pytest.raises(InternalError, match="read and no longer drawn") as caught:
         draw.certify(Sensitivity(1, 1, 1, 1))
+    assert caught.value.code == "DPR905"
     with pytest.raises(InternalError, match="read and no longer drawn"):
         draw.draw(np.empty((1, 1), dtype=object), SystemBits())
     with pytest.raises(ConfigError, match="its `levels` is not `4`"):

@@ -116,7 +116,7 @@ def test_what_cannot_be_compared(held):
     assert any("median_x" in note for note in found.notes)
     with pytest.raises(dp.errors.ArgumentError) as caught:
         dp.diff(held, release(statistics=["median(x)"]))
-    assert caught.value.code == "DPR668"
+    assert caught.value.code == "DPR679"
     assert "a key that is no part of the date" in caught.value.fix
     with pytest.raises(dp.errors.ArgumentError):
         dp.diff(held, held, adjust="bonferroni")

@@ -81,8 +81,9 @@ def test_long_and_pivoted_forms_hold_the_same_numbers(folder):
     declared = list(dict.fromkeys(wide[last]))
     assert list(turned["count"].columns) == declared
     assert len(held.to_pandas(pivot=by)) == 1
-    with pytest.raises(dp.ArgumentError, match="no key"):
+    with pytest.raises(dp.ArgumentError, match="no key") as caught:
         held.to_pandas(pivot="count")
+    assert caught.value.code == "DPR681"
     with pytest.raises(dp.ArgumentError, match="`an object of type bool` is no key"):
         held.to_pandas(pivot=True)
 

@@ -88,7 +88,7 @@ class BalancedNoise(CellNoise):
         """Return independent exact draws, `(count, cells)`, Python integers; each adds up to 0.
 
         Raises:
-            InternalError: the source is stuck (DPR901).
+            InternalError: the source is stuck (DPR904).
         """
 
         def attempt(todo: Ints) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -125,7 +125,7 @@ def _binomial(count: int, right: int, of: int, drawn: int, bits: RandomBits) -> 
     """Return the number of heads whose stretch of 0..1 holds the number that begins with the 64 places `drawn`.
 
     Raises:
-        InternalError: the source is stuck (DPR901).
+        InternalError: the source is stuck (DPR904).
     """
     if right == of:
         return count

@@ -215,7 +215,7 @@ class JointExponential:
         """Return (place, candidate in it) of every target in order: place 2 i + 1 is heap i, 2 i is run i.
 
         Raises:
-            InternalError: the source is stuck (DPR901).
+            InternalError: the source is stuck (DPR904).
         """
         found: list[tuple[int, int]] = []
         j, weights = len(self._heaps.targets), self._last

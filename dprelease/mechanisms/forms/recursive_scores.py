@@ -88,7 +88,7 @@ class Copies:
             steps: u of each node, at most 2**15.
 
         Raises:
-            InternalError: the source is stuck (DPR901).
+            InternalError: the source is stuck (DPR904).
         """
         found = [0] * len(nodes)
         ranks = [0] * len(nodes)

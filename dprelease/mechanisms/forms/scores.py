@@ -165,7 +165,7 @@ class ScoreLaw(Stored):
                 which one with the least score is not empty. Shape `(runs,)` both.
 
         Raises:
-            InternalError: the source is stuck (DPR901).
+            InternalError: the source is stuck (DPR904).
         """
         weights = self.weights(scores - scores.min())
         running = list(accumulate((counts.astype(object) * weights).tolist()))

@@ -120,7 +120,7 @@ class GaussianCells(Stored):
         """Return `count` independent exact draws, shape `(count,)`: Python integers if they are wide.
 
         Raises:
-            InternalError: the source is stuck (DPR901).
+            InternalError: the source is stuck (DPR904).
         """
         if not self.bits:
             return wide_draws(int(self.square), count, bits)

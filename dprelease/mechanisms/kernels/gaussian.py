@@ -67,7 +67,7 @@ class DiscreteGaussianNoise(Stored):
         """Return `count` independent exact draws, shape `(count,)`.
 
         Raises:
-            InternalError: the source is stuck (DPR901).
+            InternalError: the source is stuck (DPR904).
         """
         found: IntArray = wide_draws(self.square, count, bits)
         return found
@@ -88,7 +88,7 @@ def wide_draws(square: int, count: int, bits: RandomBits) -> AnyInts:
     """Return `count` independent exact draws of scale^2 `square`: Python integers if they are wide.
 
     Raises:
-        InternalError: the source is stuck (DPR901).
+        InternalError: the source is stuck (DPR904).
     """
     t = math.isqrt(square) + 1
     divisor = 2 * square * t * t

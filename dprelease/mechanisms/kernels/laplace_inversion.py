@@ -55,7 +55,7 @@ def inverse_draw(allowed: GridSet, power: Powers, q: int, bits: RandomBits) -> i
     """Return one draw for the hull answer `q`; `power` is of the law's rate, shared by many draws.
 
     Raises:
-        InternalError: the source is stuck (DPR901).
+        InternalError: the source is stuck (DPR904).
     """
     pieces = _pieces(allowed, q)
     digits, u = _DIGITS, int.from_bytes(bits.read(_DIGITS // 8), "little")

@@ -33,7 +33,7 @@ def frame_of(
         intervals, status: as `wide_table`.
 
     Raises:
-        ArgumentError: what is pivoted is none of its keys (DPR668).
+        ArgumentError: what is pivoted is none of its keys (DPR681).
     """
     wide = wide_table(drawn, intervals=intervals, status=status)
     frame: pd.DataFrame = wide.to_pandas()
@@ -49,7 +49,7 @@ def frame_of(
             f"`{unknown}` is no key of the table",
             where="to_pandas(pivot=…)",
             fix=f"name one of: {', '.join(by)}" if by else "leave `pivot` out: it has one group",
-            code="DPR668",
+            code="DPR681",
         )
     rest = [name for name in by if name not in columns]
     for name in by:

@@ -78,4 +78,4 @@ def test_a_stuck_source_releases_nothing_or_ends(byte: int) -> None:
         outcome = DiscreteGaussianNoise(9).sample(3, StuckBits(byte)).shape
     except InternalError as problem:
         outcome = problem.code
-    assert outcome in ((3,), "DPR901")
+    assert outcome in ((3,), "DPR904")

@@ -91,7 +91,7 @@ def test_a_stuck_source_ends_with_an_error_and_not_a_loop() -> None:
     ones, zeros = StuckBits(0xFF), StuckBits(0x00)
     with pytest.raises(InternalError) as caught:
         uniform_below(3, 4, ones)
-    assert caught.value.code == "DPR901"
+    assert caught.value.code == "DPR904"
     with pytest.raises(InternalError):
         uniform_each(np.array([3], dtype=np.int64), ones)
     with pytest.raises(InternalError):
