@@ -8,6 +8,7 @@ proved by the built-in rules (`validate.rules`), which look at every table first
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,27 +28,30 @@ ENGINE = "great_expectations"
 
 
 def require_great_expectations() -> None:
-    """Wait until Great Expectations is imported beside, or import it: a broken installation is found before a charge.
+    """Wait until Great Expectations judges beside, or have it judge here: one that cannot is found before a charge.
 
     It imports PySpark where that is installed, and PySpark without its own `connect` dependencies
     ends the process at import (`SystemExit`), which no later stage could report.
 
     Raises:
-        ConfigError: it cannot be imported (DPR173).
+        ConfigError: it cannot be imported, or cannot judge, as other versions (DPR173).
     """
     if gx_process.ready():
         return
     failed = False
     try:
-        with gx_process.undisturbed():
-            pass
+        gx_process.try_out()
     except (Exception, SystemExit):  # noqa: BLE001 - any failure of a foreign import
         failed = True
     if failed:
+        version = getattr(sys.modules.get(ENGINE), "__version__", None)
         raise ConfigError(
-            "Great Expectations cannot be imported",
-            why="it, or PySpark which it imports where installed, lacks a dependency",
-            fix="install `pyspark[connect]` beside it, or uninstall pyspark; then "
+            "Great Expectations cannot be imported"
+            if version is None
+            else f"Great Expectations {version} cannot judge a release",
+            why="it is of another version than is needed, or it, or PySpark which it imports where installed,"
+            " lacks a dependency",
+            fix=f"`pip install '{gx_process.NEEDED}'`, and `pyspark[connect]` beside it or no pyspark; then "
             "`python -c 'import great_expectations'` must succeed",
             code="DPR173",
         )

@@ -99,6 +99,13 @@ GUARDS = (
         new="b - a >= -size * 2.0**-8",
     ),
     Guard(
+        "a Great Expectations that imports is not tried out before the charge",
+        "results/validate/gx.py",
+        "        gx_process.try_out()\n",
+        "        with gx_process.undisturbed():\n            pass\n",
+        ("tests/results/validate/test_gx.py",),
+    ),
+    Guard(
         "the process beside a run leaves its thread behind",
         "results/validate/gx_process.py",
         "        made.shutdown()  # its",

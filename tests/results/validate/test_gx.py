@@ -9,16 +9,20 @@ import math
 import os
 import subprocess
 import sys
+import tomllib
 import warnings
+from importlib import import_module
 
 import pyarrow as pa
 import pytest
 
+from dprelease.core.errors import ConfigError
 from dprelease.results.draw import Draw
 from dprelease.results.validate import gx_process
-from dprelease.results.validate.gx import expectations, gx_validate
+from dprelease.results.validate.gx import expectations, gx_validate, require_great_expectations
 from dprelease.results.validate.rules import check
 from dprelease.schema.domain import Domain
+from tests.meta.lines import ROOT
 from tests.results.formats import releases
 
 GOOD = releases.clinic()
@@ -163,10 +167,39 @@ def test_a_captured_warning_state_is_kept():
         logging.captureWarnings(False)
 
 
-def test_an_import_that_ends_the_process_is_found_before_the_charge(monkeypatch):
-    from dprelease.core.errors import ConfigError
-    from dprelease.results.validate.gx import require_great_expectations
+def no_such_option(*_: object, **__: object) -> None:
+    raise TypeError("an unexpected keyword argument")
 
+
+def failed(*_: object) -> list[tuple[str, int]]:
+    return [("labels", 1)]
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "other"),
+    [
+        ("great_expectations", "get_context", no_such_option),
+        ("dprelease.results.validate.gx_process", "judge", failed),
+    ],
+)
+def test_a_version_that_imports_and_does_not_judge_is_found_before_the_charge(
+    monkeypatch, where, name, other
+):
+    monkeypatch.setattr(gx_process, "ready", lambda: False)
+    with gx_process.undisturbed():
+        module = import_module(where)
+    monkeypatch.setattr(module, name, other)
+    with pytest.raises(ConfigError, match="cannot judge a release") as error:
+        require_great_expectations()
+    assert error.value.code == "DPR173"
+
+
+def test_the_version_that_is_named_is_the_one_that_is_declared():
+    said = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert gx_process.NEEDED in said
+
+
+def test_an_import_that_ends_the_process_is_found_before_the_charge(monkeypatch):
     # no process of an earlier test answers
     monkeypatch.setattr(gx_process, "ready", lambda: False)
     require_great_expectations()  # the control: it is installed

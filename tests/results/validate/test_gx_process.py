@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from dprelease.results.validate import gx, gx_process
-from tests.faults.weekly_project import make_project
+from tests.faults.weekly_project import KEY, book, make_project
 from tests.results.validate.initialisers import be_silent, leave, nothing
 from tests.results.validate.test_gx import BROKEN, GOOD
 from tests.sizes import FULL, some
@@ -247,17 +247,24 @@ def ran(folder: Path, *first: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_broken_installation_is_found_before_the_charge_and_a_whole_one_validates_beside(
+def test_a_broken_or_old_installation_is_found_before_the_charge_and_a_whole_one_validates_beside(
     tmp_path,
 ):
     package = tmp_path / "first" / "great_expectations"
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text("raise ImportError('a dependency is missing')\n")
     make_project(tmp_path / "project")
-    done = ran(tmp_path / "project", package.parent)
-    assert done.returncode == 2, done.stdout
-    assert "DPR173" in done.stderr + done.stdout
-    assert "nothing was spent" in done.stderr + done.stdout
+    said = {
+        "raise ImportError('a dependency is missing')\n": "cannot be imported",
+        "__version__ = '0.18.22'\n": "Great Expectations 0.18.22 cannot judge",
+    }
+    for text, why in said.items():
+        (package / "__init__.py").write_text(text)
+        done = ran(tmp_path / "project", package.parent)
+        told = " ".join((done.stderr + done.stdout).split())
+        assert done.returncode == 2, told
+        words = ("DPR173", "nothing was spent", why, gx_process.NEEDED)
+        assert [word for word in words if word not in told] == [], told
+        assert not book(tmp_path / "project").has(KEY)
     done = ran(tmp_path / "project")
     assert done.returncode == 0, done.stderr
     assert "(great_expectations)" in done.stdout
