@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import json
 import logging
 import multiprocessing
 import os
@@ -175,14 +174,12 @@ def try_out() -> None:
     """
     import pandas as pd
 
-    labels = {"statistic": ["count"], "status": ["ok"]}
-    asked = {"column_list": [*labels], "rule": "among", "parameters": json.dumps(labels)}
-    suite = {
-        "type": "expect_released_rows_to_obey",
-        "kwargs": asked,
-        "meta": {"rule": "labels"},
-    }
-    if judge(pd.DataFrame(labels), [suite]) != [("labels", 0)]:
+    table = pd.DataFrame({"statistic": ["count"], "status": ["ok"]})
+    kept = '{"statistic": ["count"], "status": ["ok"]}'
+    asked = {"column_list": [*table], "rule": "among", "parameters": kept}
+    kind = "expect_released_rows_to_obey"
+    suite = [{"type": kind, "kwargs": asked, "meta": {"rule": "labels"}}]
+    if judge(table, suite) != [("labels", 0)]:
         raise ImportError(NEEDED)
 
 
