@@ -7,11 +7,12 @@ shortened names, or by joining what is not one idea.
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
 from tests.meta import house
-from tests.meta.lines import counted
+from tests.meta.lines import LIBRARY, ROOT, code_lines, counted
 from tests.meta.trees import library
 
 EXACT = ("import_chain", "floors", "loose_modules", "names_with_two_homes", "choices_by_name")
@@ -29,6 +30,15 @@ def test_structure_may_only_fall():
 def test_size_stays_below_its_ceiling():
     found, limits = house.size(), house.limits()["size"]
     assert {n: v for n, v in found.items() if v > limits[n]} == {}, "say what was bought"
+
+
+def test_the_figures_of_the_adapter_are_its_code_lines():
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    said = {name: int(lines) for name, lines in re.findall(r"`(gx\w*)`,?(?: has)? (\d+)", page)}
+    places = {p.stem: p for p in (LIBRARY / "results" / "validate").glob("gx*.py")}
+    found = {name: code_lines(p.read_text(encoding="utf-8")) for name, p in places.items()}
+    assert said == found
+    assert f"has {sum(found.values()) - found['gx_project']} code lines" in page
 
 
 def test_nothing_is_made_while_it_runs():
