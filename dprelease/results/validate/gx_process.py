@@ -174,8 +174,8 @@ def try_out() -> None:
     """
     import pandas as pd
 
-    table = pd.DataFrame({"statistic": ["count"], "status": ["ok"]})
-    kept = '{"statistic": ["count"], "status": ["ok"]}'
+    table = pd.DataFrame({"statistic": ["n"], "status": ["ok"]})
+    kept = '{"statistic": ["n"], "status": ["ok"]}'
     asked = {"column_list": [*table], "rule": "among", "parameters": kept}
     kind = "expect_released_rows_to_obey"
     suite = [{"type": kind, "kwargs": asked, "meta": {"rule": "labels"}}]
