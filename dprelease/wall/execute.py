@@ -103,6 +103,8 @@ def _counted_again(tag: str) -> Callable[[Proof, dict[str, Any], Sensitivity], P
 def _sensitivity(plan: ReleasePlan, block: Block) -> Sensitivity:
     """Recompute the sensitivity to one unit, from what the engine sums and the declared unit alone."""
     measurement = block.measurement
+    if min(measurement.primitives, default=0) < 0:
+        raise unproved(f"block {block.name} counts its sums from the last one")
     why = family_of(measurement).refusal(measurement, block.law, plan.query, measurement.primitives)
     if why:
         raise unproved(why, f"block {block.name} draws something else than its measurement says")

@@ -46,10 +46,9 @@ from dprelease.wall.code_sensitivity import (
 )
 from dprelease.wall.sums_of_groups import PERSONS, bounds_of_sums
 
+_ADDITIVE = ("rows", *PERSONS, "power", "between", "distinct", "product")
 _MOST_LINEAR = 3
 """Cells that are linear in up to so many codes are tried at all ends of these, with and without each code."""
-
-_ADDITIVE = ("rows", *PERSONS, "power", "between", "distinct", "product")
 
 
 def row_sensitivity(
@@ -220,8 +219,6 @@ def recompute(
     bounds = unit_bounds(unit, max_rows, groups)
     used = [query.primitives[i] for i in primitives]
     _check_bounds(query, used, bounds, unit, groups, per)
-    if min(primitives, default=0) < 0:
-        raise unproved("it counts its sums from the last one")
     if merge is not None:
         found = bounds_of_sums(used, bounds, groups, merge)
         if found is None or measurement.form not in OF_SUMS or measurement.public_rows is not None:

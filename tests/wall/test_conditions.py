@@ -142,6 +142,12 @@ def two_columns(of: ReleasePlan) -> Any:
     return proved(of, replace(of.query, codes=(code, code), primitives=primitives))
 
 
+def from_the_last(of: ReleasePlan) -> Any:
+    (block,) = of.blocks
+    measurement = replace(block.measurement, primitives=(-1,))
+    return execute.check(replace(of, blocks=(replace(block, measurement=measurement),)))
+
+
 def below_zero(of: ReleasePlan) -> Any:
     first, *others = of.query.codes
     assert isinstance(first, Fixed)
@@ -207,7 +213,7 @@ WRONG: dict[str, tuple[str, Callable[[ReleasePlan], Any]]] = {
     ),
     "a weight for a sum that is not there": ("mean", measuring(weights=((1, 0, 0), (0, 1, 0)))),
     "weights of no sums": ("mean", measuring(primitives=())),
-    "sums from the last one": ("median", measuring(primitives=(-1,))),
+    "sums from the last one": ("median", from_the_last),
     "rows beside the edges": ("graph", beside(Primitive("rows"))),
     "a graph in groups": ("graph", asking(groups=GroupKeys((G,), (("a",),)))),
     "groups per unit that are not a number": ("mean", asking(max_groups=True)),

@@ -578,6 +578,9 @@ GUARDS = (
         new="if False:",
     ),
     _alone(
-        "sums are counted from the last", old="if min(primitives, default=0) < 0:", new="if False:"
+        "sums are counted from the last",
+        file="wall/execute.py",
+        old="if min(measurement.primitives, default=0) < 0:",
+        new="if False:",
     ),
 )
