@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from operator import attrgetter
 from typing import Any, cast
 
 from dprelease.budget.composition import Proof, total_rho
@@ -53,8 +54,7 @@ def check(plan: ReleasePlan) -> Fraction:
     """Recompute all sensitivities and certificates; return the proved epsilon at the plan's delta.
 
     Raises:
-        InternalError: the plan claims less than it costs (DPR901), or a block does not measure
-            what its measurement says (DPR902).
+        InternalError: the plan claims less than it costs (DPR901), or a block measures something else (DPR902).
     """
     believed = _believed(plan)
     return composed(believed, _proofs(believed))
@@ -73,13 +73,15 @@ def concentrated(plan: ReleasePlan) -> Fraction | None:
 def _believed(plan: ReleasePlan) -> ReleasePlan:
     """Return the plan with every block read again from its JSON.
 
-    An object proves its loss by a method of its own class, whatever its numbers are; what is read from
-    JSON is of the class that its tag is registered for. What is charged may be a plain fraction only.
+    An object proves its loss by a method of its own class, whatever its numbers are; what is read is of the class
+    that its tag is registered for. A law of another class, or a loss that is no plain fraction, is refused.
     """
-    if not type(plan.epsilon) is type(plan.delta) is Fraction:
-        raise unproved("its epsilon or delta is no plain fraction")
-    kind = tuple[Block, ...]
-    return replace(plan, blocks=decode(kind, encode(plan.blocks, kind)))
+    kind, law = tuple[Block, ...], attrgetter("law")
+    blocks = decode(kind, encode(plan.blocks, kind))
+    plain = type(plan.epsilon) is type(plan.delta) is Fraction
+    if not plain or [*map(type, map(law, blocks))] != [*map(type, map(law, plan.blocks))]:
+        raise unproved("a law or a loss is not of the class that is registered for it")
+    return replace(plan, blocks=blocks)
 
 
 def _proofs(plan: ReleasePlan) -> list[Proof]:
@@ -180,8 +182,7 @@ def drawn(
     answer = exact.reveal_to_mechanism()
 
     # All that could go wrong happens before the transaction: inside it there is only drawing.
-    blocks = (believed := _believed(plan)).blocks
-    composed(believed, _proofs(believed))  # again: an object may say another thing each time
+    blocks = _believed(plan).blocks
     answers = [*map(partial(_cells, plan, answer), blocks)]
 
     def payload() -> bytes:
