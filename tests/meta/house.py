@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tests.meta.lines import LIBRARY, ROOT, code_lines, counted, sources
 from tests.meta.test_imports import imports, module_of
@@ -179,55 +180,30 @@ def structure() -> dict[str, int]:
 
 # --- the walk of one release ----------------------------------------------------------------------
 
-_WALK = """
-import json, sys, warnings
-import pandas as pd
-import dprelease as dp
-warnings.simplefilter("ignore")
-schema = {
-    "dprelease": "schema/1", "adjacency": "add_remove", "name": "t", "unit": "row",
-    "columns": {
-        "age": {"kind": "integer", "range": [0, 100]},
-        "region": {"kind": "category", "values": ["n", "s"]},
-    },
-    "release": {"epsilon": "1", "by": ["region"], "statistics": ["mean(age)"]},
-}
-frame = pd.DataFrame({"age": [20, 30, 40, 50] * 50, "region": ["n", "s"] * 100})
-run, modules = set(), {}
-
-def entered(frame, event, _):
-    code = frame.f_code
-    place = frame.f_globals.get("__name__", "")
-    if event == "call" and place.startswith("dprelease") and code.co_flags & 1:
-        run.add((place, code.co_qualname))
-        modules.setdefault(place, len(modules))
-
-sys.setprofile(entered)
-frame.dp.release(schema)
-sys.setprofile(None)
-loaded = [m for m in sys.modules if m.split(".")[0] == "dprelease"]
-print(json.dumps({"loaded": len(loaded), "functions": len(run), "modules": list(modules)}))
-"""
-
 
 @cache
-def walked_release() -> tuple[int, int, tuple[str, ...]]:
-    """Return modules loaded and functions run by one release of a mean, and the modules in the order of their entry."""
+def walked_release() -> dict[str, Any]:
+    """Return what one release of a mean does, as `tests.meta.walk` sees it."""
     done = subprocess.run(
-        [sys.executable, "-c", _WALK],
+        [sys.executable, "-m", "tests.meta.walk"],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    found = json.loads(done.stdout)
-    return found["loaded"], found["functions"], tuple(found["modules"])
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def walk() -> dict[str, int]:
-    loaded, run, _ = walked_release()
-    return {"modules_of_a_release": loaded, "functions_of_a_release": run}
+    """Return modules loaded, functions run, and the classes that hold its statistic."""
+    found = walked_release()
+    return {
+        "modules_of_a_release": found["loaded"],
+        "functions_of_a_release": found["functions"],
+        "classes_of_a_statistic": len(found["holders"]),
+    }
 
 
 # --- the whole ------------------------------------------------------------------------------------

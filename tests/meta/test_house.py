@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 
 import pytest
 
 from tests.meta import house
 from tests.meta.lines import LIBRARY, ROOT, code_lines, counted
 from tests.meta.trees import library
+from tests.meta.walk import holders
 
-EXACT = ("import_chain", "floors", "loose_modules", "names_with_two_homes", "choices_by_name")
+EXACT = (
+    "import_chain",
+    "floors",
+    "loose_modules",
+    "names_with_two_homes",
+    "choices_by_name",
+    "classes_of_a_statistic",
+)
 """Figures whose limits are lowered as soon as they fall."""
 
 
@@ -82,6 +91,28 @@ def test_a_class_with_two_homes_is_found():
         "b.py": ast.parse("class A: ...\nclass _B: ..."),
     }
     assert house.two_homes(trees) == ["A"]
+
+
+def test_a_class_that_holds_a_statistic_is_found():
+    @dataclass(frozen=True, slots=True)
+    class Spec:
+        text: str
+
+    class Copied:
+        def __init__(self, *, asked: str) -> None:
+            self.asked = asked
+
+    @dataclass(frozen=True, slots=True)
+    class Composed:
+        inner: Spec
+        others: tuple[Spec, ...] = ()
+
+    own = __name__
+    assert holders(Spec("mean(x)"), "mean(x)", own) == {"Spec"}
+    assert holders(Copied(asked="mean(x)"), "mean(x)", own) == {"Copied"}
+    assert holders(Composed(Spec("mean(x)")), "mean(x)", own) == {"Composed", "Spec"}
+    assert holders(Composed(Spec("mean(y)"), (Spec("mean(x)"),)), "mean(x)", own) == set()
+    assert holders("mean(x)", "mean(x)", own) == set()
 
 
 def test_a_formatted_string_is_one_token():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,25 +37,21 @@ def require_great_expectations() -> None:
     Raises:
         ConfigError: it cannot be imported, or cannot judge, as other versions (DPR173).
     """
-    if gx_process.ready():
+    with suppress(Exception, SystemExit):  # any failure of a foreign import
+        if not gx_process.ready():
+            gx_process.try_out()
         return
-    failed = False
-    try:
-        gx_process.try_out()
-    except (Exception, SystemExit):  # noqa: BLE001 - any failure of a foreign import
-        failed = True
-    if failed:
-        version = getattr(sys.modules.get(ENGINE), "__version__", None)
-        raise ConfigError(
-            "Great Expectations cannot be imported"
-            if version is None
-            else f"Great Expectations {version} cannot judge a release",
-            why="it is of another version than is needed, or it, or PySpark which it imports where installed,"
-            " lacks a dependency",
-            fix=f"`pip install '{gx_process.NEEDED}'`, and `pyspark[connect]` beside it or no pyspark; then "
-            "`python -c 'import great_expectations'` must succeed",
-            code="DPR173",
-        )
+    version = getattr(sys.modules.get(ENGINE), "__version__", None)
+    raise ConfigError(
+        "Great Expectations cannot be imported"
+        if version is None
+        else f"Great Expectations {version} cannot judge a release",
+        why="it is of another version than is needed, or it, or PySpark which it imports where installed,"
+        " lacks a dependency",
+        fix=f"`pip install '{gx_process.NEEDED}'`, and `pyspark[connect]` beside it or no pyspark; then "
+        "`python -c 'import great_expectations'` must succeed",
+        code="DPR173",
+    )
 
 
 def gx_validate(noised: Draw) -> Verdict:
@@ -89,15 +86,12 @@ def long_table(noised: Draw) -> pd.DataFrame:
 def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
     """Return the suite of a plan, over the columns of `long_table`, as Great Expectations reads it."""
     columns = {c: s for s in plan.statistics for c in s.columns}
-    domains: dict[str, object] = {}
-    for s in plan.statistics:
-        domains |= dict.fromkeys(s.columns, s.domain.pieces)
+    domains = {c: s.domain.pieces for c, s in columns.items()}
     without = [c for c, s in columns.items() if not plan.block(s.block).has_interval]
 
     late = plan.query.groups.found and not plan.keys  # nothing is drawn yet
-    labels = {"group": group_labels(plan.keys), "statistic": [*columns], "status": STATUSES}
-    if late:
-        del labels["group"]
+    labels = {} if late else {"group": group_labels(plan.keys)}
+    labels |= {"statistic": [*columns], "status": [*STATUSES]}
 
     def obey(rule: str, on: list[str], parameters: object) -> dict[str, Any]:
         return {"column_list": on, "rule": rule, "parameters": json.dumps(parameters)}

@@ -29,8 +29,6 @@ from great_expectations.expectations.metrics.map_metric_provider.multicolumn_map
 from great_expectations.render.components import LegacyRendererType, RenderedStringTemplateContent
 from great_expectations.render.renderer.renderer import renderer
 
-METRIC = "dprelease.released_rows.obey"
-
 
 def in_domain(rows: pd.DataFrame, domains: dict[str, list[list[float]]]) -> pd.Series:
     """Columns (statistic, value[, status]); `domains`: published column -> allowed intervals.
@@ -100,7 +98,7 @@ def _listed(names: list[str]) -> str:
 class ReleasedRowsObey(MulticolumnMapMetricProvider):  # type: ignore[misc, unused-ignore]
     """The metric: one boolean per row."""
 
-    condition_metric_name = METRIC
+    condition_metric_name = "dprelease.released_rows.obey"
     condition_value_keys = ("rule", "parameters")
 
     @multicolumn_condition_partial(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator, unused-ignore]
@@ -119,7 +117,7 @@ class ExpectReleasedRowsToObey(MulticolumnMapExpectation):  # type: ignore[misc,
     rule: str
     parameters: str
 
-    map_metric = METRIC
+    map_metric = ReleasedRowsObey.condition_metric_name
     success_keys = ("column_list", "rule", "parameters", "mostly")
     args_keys = ("column_list", "rule", "parameters")
 

@@ -67,7 +67,7 @@ def begin() -> None:
     with suppress(Exception):
         if os.getpid() not in _begun and "great_expectations" not in sys.modules:
             made = ProcessPoolExecutor(1, _Spawn(), _import_quietly)
-            _begun.setdefault(os.getpid(), made).submit(_nothing)
+            _begun.setdefault(os.getpid(), made).submit(os.getpid)
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def begun() -> Iterator[None]:
 def ready(longest: float | None = None) -> bool:
     """Return whether Great Expectations is imported beside this process; waits until it is, or cannot be."""
     begin()
-    return _answer(_LONGEST if longest is None else longest, _nothing) is not None
+    return _answer(_LONGEST if longest is None else longest, os.getpid) is not None
 
 
 def judged(frame: pd.DataFrame, suite: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
@@ -134,11 +134,6 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(0)
-
-
-def _nothing() -> str:
-    """Answer: the import is done by then."""
-    return "ready"
 
 
 @contextmanager

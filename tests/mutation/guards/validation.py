@@ -101,8 +101,8 @@ GUARDS = (
     Guard(
         "a Great Expectations that imports is not tried out before the charge",
         "results/validate/gx.py",
-        "        gx_process.try_out()\n",
-        "        with gx_process.undisturbed():\n            pass\n",
+        "            gx_process.try_out()\n",
+        "            with gx_process.undisturbed():\n                pass\n",
         ("tests/results/validate/test_gx.py",),
     ),
     Guard(

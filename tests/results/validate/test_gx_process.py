@@ -168,7 +168,7 @@ SCRIPT = """
 import os, sys, threading
 from dprelease.results.validate import gx_process
 print("runs")
-gx_process._import_quietly = gx_process._nothing
+gx_process._import_quietly = os.getpid
 spec = __spec__
 found = []
 def work():
