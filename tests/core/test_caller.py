@@ -26,7 +26,7 @@ NO_NUMBERS = [
     np.float32("nan"),
     np.float64("nan"),
     Decimal("nan"),
-    np.timedelta64(1),
+    np.timedelta64(1, "s"),
     np.datetime64("2026-11-09"),
     np.complex64(1),
     pd.NA,
