@@ -13,6 +13,7 @@ address in memory, another in each run.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -68,10 +69,12 @@ def _plain(cell: Any, kind: type) -> object:
 def _scalar(cell: Any, kind: type) -> object:
     """Return a numpy scalar that is neither text nor bytes."""
     if issubclass(kind, np.datetime64):
-        moment = cell.astype("M8[us]")
-        # compared as counts: numpy wraps one that microseconds do not reach, and calls it equal
-        same = moment.astype(cell.dtype).view("i8") == cell.view("i8")
-        value = moment.item() if same else None
+        value = None
+        with suppress(OverflowError):  # what microseconds do not reach, from numpy 2.5 on
+            moment = cell.astype("M8[us]")
+            # compared as counts: an earlier numpy wraps it, and calls it equal
+            if moment.astype(cell.dtype).view("i8") == cell.view("i8"):
+                value = moment.item()
         return value if type(value) is datetime else _foreign(cell, kind)
     if issubclass(kind, np.floating):
         value = float(cell)

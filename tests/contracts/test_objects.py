@@ -38,7 +38,12 @@ OBJECTS: dict[str, list[Any]] = {
     "months": [pd.Period("2024-01", "M")] * 3,
     "quarters": [pd.Period("2024Q1")] * 3,
     "weeks": [pd.Period("2024-01-01", "W")] * 3,
-    "durations": [timedelta(0), pd.Timedelta(1, "D"), np.timedelta64(5, "D"), np.timedelta64(5, "ns")],
+    "durations": [
+        timedelta(0),
+        pd.Timedelta(1, "D"),
+        np.timedelta64(5, "D"),
+        np.timedelta64(5, "ns"),
+    ],
     "records": [{}, {"a": 1}],
     "lists": [[1], (1,), [], [[1]]],
     "sets": [{1}, frozenset({2})],

@@ -194,8 +194,8 @@ OBJECTS: tuple[Any, ...] = (
     pd.Timestamp.max, pd.Timestamp.min, pd.Timestamp("2020-01-01", tz="Europe/Dublin"), pd.Period("2020-01"),
     pd.Interval(0, 1), date.min, datetime.max, datetime(2020, 1, 1, tzinfo=UTC), [CANARY], {"k": CANARY}, {1, 2}, complex(1, 2),
     np.longdouble("1.5"), np.longdouble("nan"), np.longdouble("1e4000"), np.clongdouble(1), np.float16(3), np.int8(-1),
-    np.uint64(2**64 - 1), np.bool_(True), np.datetime64("2020-01-01"), np.datetime64("NaT"), np.datetime64(2**62, "s"),
-    np.timedelta64(1, "D"), np.timedelta64("NaT"), np.bytes_(b"\xff"), np.str_("a"), np.array([1]), uuid.UUID(int=1), object,
+    np.uint64(2**64 - 1), np.bool_(True), np.datetime64("2020-01-01"), np.datetime64("NaT", "s"), np.datetime64(2**62, "s"),
+    np.timedelta64(1, "D"), np.timedelta64("NaT", "s"), np.bytes_(b"\xff"), np.str_("a"), np.array([1]), uuid.UUID(int=1), object,
     object(), len, Unprintable(), Posing(), LONG,
 )  # fmt: skip
 """Cells of an object column of pandas."""

@@ -43,7 +43,7 @@ class Rude:
         (pd.NaT, None),
         (pd.NA, None),
         (Decimal("NaN"), None),
-        (np.datetime64("NaT"), None),
+        (np.datetime64("NaT", "s"), None),
         (Rude(), None),
         (7.0, "7"),
         (-0.0, "0"),
