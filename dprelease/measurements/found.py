@@ -34,6 +34,7 @@ class FoundLaw(Law):
 
     tag: ClassVar[str] = "found_keys"
     mechanism: ClassVar[str] = "discrete_laplace"
+    of_keys: ClassVar[bool] = True
 
     noise: Annotated[SelectingNoise, StoredAs("law")]
     keys: Annotated[int, AtLeast(1)]

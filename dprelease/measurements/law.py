@@ -79,6 +79,7 @@ class Law(Stored, ABC):
         tag: names the class in a plan's JSON and in `dprelease.core.registry`.
         gaussian: its noise is normal, which has no pure loss but a rho.
         bound: the most steps that it ever adds to a cell; None for noise without an end.
+        of_keys: it says which keys are published that nobody declared.
     """
 
     __slots__ = ()
@@ -86,6 +87,7 @@ class Law(Stored, ABC):
     constants: ClassVar[Mapping[str, str]] = {"draw": "tag"}
     gaussian: ClassVar[bool] = False
     bound: int | None = None
+    of_keys: ClassVar[bool] = False
 
     @property
     @abstractmethod

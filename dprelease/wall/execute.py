@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from operator import attrgetter
 from typing import Any, cast
 
 from dprelease.budget.composition import Proof, total_rho
@@ -44,6 +43,7 @@ from dprelease.results.draw import payload_of
 from dprelease.statistics.exact import exact_cells
 from dprelease.statistics.graph_sensitivity import OBSERVED
 from dprelease.statistics.sensitivity import Sensitivity
+from dprelease.wall.parts import check_classes, check_parts
 from dprelease.wall.recompute import recompute, unproved
 
 Exact = Secret[Answer]
@@ -74,18 +74,17 @@ def _believed(plan: ReleasePlan) -> ReleasePlan:
     """Return the plan with every block read again from its JSON.
 
     An object proves its loss by a method of its own class, whatever its numbers are; what is read is of the class
-    that its tag is registered for. A law of another class, or a loss that is no plain fraction, is refused.
+    that its tag is registered for. A part of another class is refused.
     """
-    kind, law = tuple[Block, ...], attrgetter("law")
+    kind = tuple[Block, ...]
     blocks = decode(kind, encode(plan.blocks, kind))
-    plain = type(plan.epsilon) is type(plan.delta) is Fraction
-    if not plain or [*map(type, map(law, blocks))] != [*map(type, map(law, plan.blocks))]:
-        raise unproved("a law or a loss is not of the class that is registered for it")
+    check_classes(plan, blocks)
     return replace(plan, blocks=blocks)
 
 
 def _proofs(plan: ReleasePlan) -> list[Proof]:
     try:
+        check_parts(plan)
         pairs = [(block.law, _sensitivity(plan, block)) for block in plan.blocks]
         found = [law.proved(s) if s.types else law.proof(s) for law, s in pairs]
         return [

@@ -15,6 +15,7 @@ _execute = partial(
         "tests/measurements/test_ranks.py",
     ),
 )
+_parts = partial(Guard, file="wall/parts.py", tests=("tests/wall/test_parts.py",))
 _cells = partial(
     Guard,
     file="measurements/scalar.py",
@@ -292,14 +293,80 @@ GUARDS = (
         old="short = block.rho is None or found.rho > block.rho or not plan.delta",
         new="short = block.rho is None or not plan.delta",
     ),
-    _execute(
+    _parts(
         "a law of any class is drawn",
-        old="if not plain or [*map(type, map(law, blocks))] != [*map(type, map(law, plan.blocks))]:",
-        new="if not plain:",
+        old="        and type(mine.law) is type(block.law)\n",
+        new="",
+        tests=("tests/wall/test_execute.py",),
     ),
-    _execute(
+    _parts(
         "a plan's loss is what it says of itself",
         old="plain = type(plan.epsilon) is type(plan.delta) is Fraction",
         new="plain = True",
+        tests=("tests/wall/test_execute.py",),
+    ),
+    _parts("a block is of any class", old="type(mine) is Block\n        and ", new=""),
+    _parts(
+        "a measurement is of any class",
+        old="        and type(mine.measurement) is Measurement\n",
+        new="",
+    ),
+    _parts(
+        "a query is of any class",
+        old="whole = type(plan.query) is BoundedQuery and ",
+        new="whole = ",
+    ),
+    _parts("blocks are in any sequence", old=" and type(plan.blocks) is tuple", new=""),
+    _parts("two blocks have one name", old="Counter([*blocks, *columns])", new="Counter(columns)"),
+    _parts("two columns have one name", old="Counter([*blocks, *columns])", new="Counter(blocks)"),
+    _parts(
+        "a statistic is of any block",
+        old="if not {s.block for s in plan.statistics} <= set(blocks):",
+        new="if False:",
+    ),
+    _parts(
+        "a statistic has any step",
+        old="[*(s.step for s in plan.statistics), *(",
+        new="[*(",
+    ),
+    _parts(
+        "a measurement has any step",
+        old=", *(b.measurement.step_size for b in plan.blocks)]",
+        new="]",
+    ),
+    _parts(
+        "the engine's groups are any",
+        old="if plan.query.groups.keys != plan.keys:",
+        new="if False:",
+    ),
+    _parts(
+        "a block has any number of cells",
+        old=" and max(1, len(made)) != len(block.cells):",
+        new=" and not block.cells:",
+    ),
+    _parts(
+        "cells that are sums themselves are any number",
+        old="made = measurement.primitives if measurement.alone else measurement.weights",
+        new="made = block.cells if measurement.alone else measurement.weights",
+    ),
+    _parts(
+        "found keys are published by whatever is drawn first",
+        old="if found and [len(block.cells) for block in plan.blocks] != [1]:",
+        new="if found and not plan.blocks:",
+    ),
+    _parts(
+        "found keys have several numbers",
+        old="[len(block.cells) for block in plan.blocks] != [1]:",
+        new="len(plan.blocks) != 1:",
+    ),
+    _parts(
+        "found keys are published by any noise",
+        old="if any(block.law.of_keys != found for block in plan.blocks):",
+        new="if any(block.law.of_keys > found for block in plan.blocks):",
+    ),
+    _parts(
+        "declared groups are drawn as found keys",
+        old="if any(block.law.of_keys != found for block in plan.blocks):",
+        new="if any(block.law.of_keys < found for block in plan.blocks):",
     ),
 )
