@@ -16,14 +16,12 @@ Attack model: the observer sees released integers, names, plan and ledger; not m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, cast
 
 from dprelease.budget.composition import Proof, total_rho
 from dprelease.core import registry
-from dprelease.core.codec import decode, encode
 from dprelease.core.entropy import RandomBits, SystemBits
 from dprelease.core.errors import UNREADABLE, InternalError, SourceError
 from dprelease.core.secret import Secret
@@ -43,7 +41,7 @@ from dprelease.results.draw import payload_of
 from dprelease.statistics.exact import exact_cells
 from dprelease.statistics.graph_sensitivity import OBSERVED
 from dprelease.statistics.sensitivity import Sensitivity
-from dprelease.wall.parts import check_classes, check_parts
+from dprelease.wall.parts import believed, misfit
 from dprelease.wall.recompute import recompute, unproved
 
 Exact = Secret[Answer]
@@ -56,8 +54,8 @@ def check(plan: ReleasePlan) -> Fraction:
     Raises:
         InternalError: the plan claims less than it costs (DPR901), or a block measures something else (DPR902).
     """
-    believed = _believed(plan)
-    return composed(believed, _proofs(believed))
+    read = believed(plan)
+    return composed(read, _proofs(read))
 
 
 def concentrated(plan: ReleasePlan) -> Fraction | None:
@@ -66,34 +64,26 @@ def concentrated(plan: ReleasePlan) -> Fraction | None:
     Raises:
         InternalError: as `check`.
     """
-    found = _proofs(_believed(plan))
+    found = _proofs(believed(plan))
     return None if any(proof.delta for proof in found) else total_rho(found)
 
 
-def _believed(plan: ReleasePlan) -> ReleasePlan:
-    """Return the plan with every block read again from its JSON.
-
-    An object proves its loss by a method of its own class, whatever its numbers are; what is read is of the class
-    that its tag is registered for. A part of another class is refused.
-    """
-    kind = tuple[Block, ...]
-    blocks = decode(kind, encode(plan.blocks, kind))
-    check_classes(plan, blocks)
-    return replace(plan, blocks=blocks)
-
-
 def _proofs(plan: ReleasePlan) -> list[Proof]:
+    what, found = "the parts of the plan do not fit each other", []
     try:
-        check_parts(plan)
-        pairs = [(block.law, _sensitivity(plan, block)) for block in plan.blocks]
-        found = [law.proved(s) if s.types else law.proof(s) for law, s in pairs]
-        return [
-            proof if law.bound is None else _counted_again(law.tag)(proof, law.to_json(), s)
-            for proof, (law, s) in zip(found, pairs, strict=True)
-        ]
+        why = misfit(plan)
+        if why:
+            raise unproved(why, what)
+        for block in plan.blocks:
+            law, s = block.law, _sensitivity(plan, block)
+            proof = law.proved(s) if s.types else law.proof(s)
+            if law.bound is not None:
+                proof = _counted_again(law.tag)(proof, law.to_json(), s)
+            found.append(proof)
     except UNREADABLE:  # what is raised for a place that the plan does not have has no code
         why = "a block names a primitive, a code, a table or cells that the plan does not have"
-        raise unproved(why, "the parts of the plan do not fit each other") from None
+        raise unproved(why, what) from None
+    return found
 
 
 def _counted_again(tag: str) -> Callable[[Proof, dict[str, Any], Sensitivity], Proof]:
@@ -181,7 +171,7 @@ def drawn(
     answer = exact.reveal_to_mechanism()
 
     # All that could go wrong happens before the transaction: inside it there is only drawing.
-    blocks = _believed(plan).blocks
+    blocks = believed(plan).blocks
     answers = [*map(partial(_cells, plan, answer), blocks)]
 
     def payload() -> bytes:

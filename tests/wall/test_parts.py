@@ -133,8 +133,8 @@ def test_honest_plans_pass() -> None:
 @pytest.mark.parametrize(
     ("name", "wrong", "why"),
     [
-        ("several", named_twice, "have one name"),
-        ("several", published_twice, "have one name"),
+        ("several", named_twice, "two blocks are called"),
+        ("several", published_twice, "two published columns are called"),
         ("several", of_no_block, "a block that the plan does not have"),
         ("several", stepless, "no positive number"),
         ("several", lambda p: measured(p, 0, step_size=Fraction(0)), "no positive number"),
@@ -143,9 +143,9 @@ def test_honest_plans_pass() -> None:
         ("several", without_weights, "other cells than its weights make"),
         ("several", without_a_sum, "other cells than its weights make"),
         ("keys", ordinary_noise, "which keys are published"),
-        ("keys", a_number_first, "found keys have one number each"),
-        ("keys", two_numbers, "found keys have one number each"),
-        ("keys", lambda p: replace(p, blocks=(), statistics=()), "found keys have one number each"),
+        ("keys", a_number_first, "published by one block"),
+        ("keys", two_numbers, "which keys are published"),
+        ("keys", lambda p: replace(p, blocks=(), statistics=()), "published by one block"),
         ("persons", keys_of_declared_groups, "which keys are published"),
     ],
 )

@@ -23,7 +23,8 @@ within the budget, and the scale that is returned is one that was evaluated.
 Units    the domain's unit; nats.
 Sources  Chen & Hale, "The Bounded Gaussian Mechanism for Differential Privacy", Theorems 2.4 and
          3.4 and Algorithm 2, corrected as above; `docs/theory/errata.md#chen-and-hale`.
-Limits   at most 10 sides with gaps under an l2 sensitivity.
+         On a grid the worst pair is at an end: `docs/theory/kernels-and-boundaries.md#bounded-gaussian`.
+Limits   at most 10 sides with gaps under an l2 sensitivity. On a grid float64; its certificate judges what is proposed.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ from itertools import product
 import numpy as np
 
 from dprelease.core.errors import ArgumentError
+from dprelease.mechanisms.arguments import FloatArray
 from dprelease.mechanisms.calibration.gaussian_loss import Side
 from dprelease.mechanisms.calibration.roots import inside_root
 from dprelease.mechanisms.kernels.normal_pieces import gaussian_delta
+from dprelease.mechanisms.law import GridRequest
 
 SideList = tuple[Side, ...]
 Slope = Callable[[float], tuple[float, float]]
@@ -301,3 +304,32 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         else:
             high = middle
     return low
+
+
+# --- on a grid ------------------------------------------------------------------------------------
+
+
+def table_scale(request: GridRequest) -> float:
+    """Return about the smallest scale whose exact discrete Gaussian is within epsilon."""
+    allowed, distance, budget = request.allowed, request.capped_sensitivity, float(request.epsilon)
+    if allowed.hull_steps == 0:
+        return 1.0
+    x = (allowed.points() - allowed.lower).astype(np.float64)
+    ways = [x] if len(allowed.runs) == 1 else [x, (allowed.hull_steps - x)[::-1]]
+
+    def loss(scale: float) -> float:
+        return max(_upward(points, distance, scale) for points in ways)
+
+    middle = math.sqrt(distance * allowed.hull_steps / budget)
+    low, high = middle * math.sqrt(0.5), middle * (1 + 2.0**-40)
+    if len(ways) > 1:
+        low, high = first_bracket(loss, low, high, budget)
+    return scale_within(loss, low, high, budget)
+
+
+def _upward(x: FloatArray, distance: int, scale: float) -> float:
+    """Return -log E_0[e^(-distance (top - X) / scale^2)] of the discrete Gaussian at 0."""
+    plain = x * x / (-2 * scale * scale)
+    tilted = plain - (x[-1] - x) * (distance / scale**2)
+    peak = float(tilted.max())
+    return math.log(np.exp(plain).sum() / np.exp(tilted - peak).sum()) - peak

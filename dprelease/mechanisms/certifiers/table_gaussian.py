@@ -36,7 +36,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from dprelease.core.errors import InternalError
-from dprelease.mechanisms.calibration.gaussian_grid import table_scale
+from dprelease.mechanisms.calibration.gaussian_scale import table_scale
 from dprelease.mechanisms.certifiers.table import CertifiedTableLaw, range_rho
 from dprelease.mechanisms.forms.table import check_epsilon, check_size, top_bits
 from dprelease.mechanisms.law import GridRequest
