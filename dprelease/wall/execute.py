@@ -71,9 +71,9 @@ def concentrated(plan: ReleasePlan) -> Fraction | None:
 def _proofs(plan: ReleasePlan) -> list[Proof]:
     what, found = "the parts of the plan do not fit each other", []
     try:
-        why = misfit(plan)
-        if why:
-            raise unproved(why, what)
+        wrong = misfit(plan)
+        if wrong:
+            raise unproved(wrong, what)
         for block in plan.blocks:
             law, s = block.law, _sensitivity(plan, block)
             proof = law.proved(s) if s.types else law.proof(s)

@@ -99,10 +99,11 @@ GUARDS = (
         old="if type(source) is not SystemBits:",
         new="if False:",
     ),
-    _execute(
+    _parts(
         "a law is believed by a class of its own",
         old="    blocks = decode(kind, encode(plan.blocks, kind))\n",
         new="    return plan\n    blocks = plan.blocks\n",
+        tests=("tests/wall/test_execute.py",),
     ),
     _execute(
         "an unproved eigenvalue is not said to be one",
@@ -352,8 +353,8 @@ GUARDS = (
     ),
     _parts(
         "the engine's groups are any",
-        old="if plan.query.groups.keys != plan.keys:",
-        new="if len(plan.query.groups.keys) != len(plan.keys):",
+        old="if not found and plan.query.groups.keys != plan.keys:",
+        new="if not found and len(plan.query.groups.keys) != len(plan.keys):",
     ),
     _parts(
         "a block has any number of cells",
