@@ -31,7 +31,7 @@ from dprelease.cli import (
     schema,
     verify,
 )
-from dprelease.cli.terminal import guarded
+from dprelease.cli.terminal import drop_unread, guarded
 
 app = typer.Typer(
     name="dprelease",
@@ -89,6 +89,8 @@ def main() -> None:
         gc.set_threshold(50_000, 20, 100)
         if isinstance(sys.stdout, io.TextIOWrapper):  # a letter that a locale has not ends no run
             sys.stdout.reconfigure(errors="backslashreplace")
+        drop_unread(sys.stdout)
+        drop_unread(sys.stderr)
         app()
     except KeyboardInterrupt:  # before any command began: `guarded` answers those
         typer.echo("cancelled", err=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 from collections.abc import Callable
+from errno import EIO, EPIPE
+from io import TextIOWrapper
 from pathlib import Path
 from textwrap import TextWrapper
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TextIO
 
 import typer
 
@@ -131,9 +132,6 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
         except DpreleaseError as error:
             show_error(error, as_json=bool(kwargs.get("as_json")))
             raise typer.Exit(error.exit_status) from None
-        except BrokenPipeError:
-            sys.stderr.close()
-            raise typer.Exit(1) from None
         except KeyboardInterrupt:
             said = "cancelled; the budget may be spent: `dprelease ledger show` tells"
             typer.echo(said if spends else "cancelled", err=True)
@@ -149,6 +147,29 @@ def guarded(command: Callable[P, None], *, spends: bool = False) -> Callable[P, 
             raise typer.Exit(3 if spends else 1) from None
 
     return wrapped
+
+
+def drop_unread(stream: TextIO | None) -> None:
+    """Drop, from then on, what is written to a pipe that nobody reads, or to a terminal that is gone.
+
+    The exit status is that of the work: a reader that goes away ends no run that has paid.
+    """
+    if not isinstance(stream, TextIOWrapper):  # closed from the start, or a test's
+        return
+    raw: Any = getattr(stream.buffer, "raw", stream.buffer)
+    gone, write = {EPIPE, EIO} if raw.isatty() else {EPIPE}, raw.write
+
+    def written(data: bytes) -> Any:
+        try:
+            return write(data)
+        except OSError as error:
+            if error.errno not in gone:
+                raise
+            with Path(os.devnull).open("wb") as nothing:
+                os.dup2(nothing.fileno(), raw.fileno())
+            return len(data)
+
+    raw.write = written
 
 
 def show_error(error: DpreleaseError, *, as_json: bool = False, spent: str | None = None) -> None:

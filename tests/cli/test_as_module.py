@@ -5,14 +5,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
+from io import TextIOWrapper
 from pathlib import Path
 
 import pytest
 
 from dprelease import __version__
 from dprelease.cli import main
+from dprelease.cli.terminal import drop_unread
 from tests.end_to_end.projects import ROOT
+from tests.pipeline import tiny
 from tests.sizes import some
+
+UNREAD = """\
+import os, sys
+from tests.rules_alone import leave_out_great_expectations
+leave_out_great_expectations()
+from dprelease.cli import main
+main()
+"""
 
 
 def test_the_package_runs_as_the_command_does() -> None:
@@ -81,3 +93,53 @@ def test_ctrl_c_before_a_command_began_leaves_no_traceback(monkeypatch, capfd) -
         main()
     assert ended.value.code == 130
     assert capfd.readouterr().err == "cancelled\n"
+
+
+def _unread(*arguments: str) -> tuple[int, str]:
+    """Return the exit status of a command whose standard output nobody reads, and its standard error."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-c", UNREAD, *arguments],
+        cwd=ROOT,
+        stdout=write,
+        stderr=write if "--json" in arguments else subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    os.close(write)
+    return done.returncode, done.stderr or ""
+
+
+def test_a_reader_that_goes_away_changes_no_exit_status_and_ends_no_run(tmp_path: Path) -> None:
+    """`run | head` ended with 1 and without a word, which says that nothing was spent: after the debit."""
+    config = tiny.loaded(tmp_path)
+    pipeline = config.origin.rpartition(":")[0]
+    assert _unread("run", pipeline, "--period", "2025-W50") == (0, "")
+    folder = config.publish.to / "weekly" / "2025-W50"
+    assert (folder / "release.json").is_file()
+    assert _unread("verify", str(folder)) == (0, "")
+    (folder / "data.csv").write_text("")
+    assert _unread("verify", str(folder)) == (1, "")
+    # progress and errors go to a pipe that is gone, too
+    assert _unread("run", pipeline, "--period", "2025-W5", "--json") == (2, "")
+
+
+def test_a_terminal_that_is_gone_takes_what_is_written_and_a_full_disk_does_not() -> None:
+    def opened(descriptor: int) -> TextIOWrapper:
+        stream = os.fdopen(descriptor, "w")
+        drop_unread(stream)
+        return stream
+
+    control, terminal = os.openpty()
+    with opened(terminal) as screen:
+        os.close(control)
+        print("the receipt", file=screen, flush=True)
+    if Path("/dev/full").exists():
+        full = opened(os.open("/dev/full", os.O_WRONLY))
+        with pytest.raises(OSError, match="No space"):
+            print("the receipt", file=full, flush=True)
+        with suppress(OSError):
+            full.close()
+    drop_unread(None)  # closed from the start
