@@ -14,11 +14,12 @@ from dprelease.engines.source import Source
 from dprelease.pipeline.files import software
 from dprelease.query.shortcuts import VISIBLE_TIMEOUT
 from dprelease.release_plan.plan import ReleasePlan
-from dprelease.results.publish import must_be_writable
+from dprelease.results.publish import must_be_free, must_be_writable
 from dprelease.wall import execute
 
 if TYPE_CHECKING:
     from dprelease.pipeline.config import PublishConfig  # a release in hand reads no pipeline file
+    from dprelease.pipeline.stages import Request
 
 
 def engine_named(
@@ -71,17 +72,24 @@ def preflight(plan: ReleasePlan, source: Source, engine: Engine) -> None:
         )
 
 
-def require_places(publish: PublishConfig, name: str, second: Path | None) -> None:
+def require_places(publish: PublishConfig, request: Request, second: Path | None) -> None:
     """Write where the run has to write after the charge, and load what checks and writes it.
 
     Args:
         second: the ledger's head in its second place, if there is one.
 
     Raises:
-        ConfigError: nothing can be written there (DPR151), or the validator cannot be imported (DPR173).
+        ConfigError: nothing can be written there, or a folder is in the way (DPR151), or the validator
+            cannot be imported (DPR173).
+        VerificationError: the record of corrections is broken (DPR830).
     """
     require_validator()
-    must_be_writable(publish.to / name)
+    ledger, key = request.ledger, request.key
+    must_be_writable(publish.to / key.pipeline)
+    must_be_free(
+        publish.to / key.pipeline / key.period,
+        stored=lambda: ledger.has(key) and ledger.files(key) is not None,
+    )
     if second is not None:
         must_be_writable(second.parent)
     for kind in publish.formats:

@@ -140,7 +140,7 @@ def run(
     source = None if ready else open_source(config.source)
     if source is not None:
         flow.preflight(source)
-        preflight.require_places(config.publish, config.name, config.budget.anchor)
+        preflight.require_places(config.publish, request, config.budget.anchor)
     receipt = _charge(flow, config, ahead)
     if source is not None:
         if receipt.early is not None:

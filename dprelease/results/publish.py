@@ -179,6 +179,32 @@ def must_be_writable(folder: Path) -> None:
         ) from None
 
 
+def must_be_free(folder: Path, *, stored: Callable[[], bool]) -> None:
+    """Refuse, before the charge, what would keep a first release from its folder.
+
+    Args:
+        stored: whether the ledger holds the release: another process may have published it a moment ago.
+
+    Raises:
+        ConfigError: a folder of the period is there (DPR151).
+        VerificationError: the record of corrections beside it is broken (DPR830).
+    """
+    if os.path.lexists(folder) and not stored():
+        raise ConfigError(
+            "the period's folder exists, and the ledger holds no release of it",
+            where=str(folder),
+            why="published bytes never change, so this run could not publish into it",
+            fix="move the folder away and run again",
+            code="DPR151",
+        )
+    record = folder.parent / corrections.FILE
+    if os.path.lexists(record):
+        try:
+            corrections.parse(record_at(record))
+        except VerificationError as broken:
+            raise broken.from_error(broken, where=str(record)) from None
+
+
 def update_files_of_pipeline(
     folder: Path, make: Callable[[Mapping[str, bytes]], Mapping[str, bytes]]
 ) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 import dprelease as dp
 from dprelease.budget.ledger import Key, Ledger
 from dprelease.cli import app
-from dprelease.core.errors import ConfigError, LedgerError, WithheldError
+from dprelease.core.errors import ConfigError, DpreleaseError, LedgerError, WithheldError
 from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.pipeline import flow, preflight, stages
 from dprelease.release_plan.identity import former_hash
@@ -22,6 +23,7 @@ from dprelease.release_plan.plan import ReleasePlan
 from dprelease.results.validate.verdict import RuleResult, Verdict
 from dprelease.wall import execute
 from tests.end_to_end.projects import clinic, plans_once, tree
+from tests.rules_alone import built_in_rules_only
 
 PERIOD = "2026-W46"
 KEY = Key("clinic", "clinic_weekly", PERIOD)
@@ -171,6 +173,48 @@ def test_a_public_folder_that_cannot_be_written_is_refused_before_the_charge(
     before = tree(folder)
     preflight.must_be_writable(folder / "public" / "clinic_weekly")
     assert tree(folder) == before  # nothing is left or made
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "code"),
+    [
+        (PERIOD, Path.mkdir, "DPR151"),
+        ("status.json", lambda path: path.write_text("garbage"), "DPR830"),
+        ("status.json", os.mkfifo, "DPR830"),
+        ("status.json", lambda path: path.symlink_to("nowhere"), "DPR830"),
+    ],
+)
+def test_what_keeps_a_release_from_its_folder_is_refused_before_the_charge(
+    project, monkeypatch, name, make, code
+):
+    folder, pipeline, ledger = project
+    built_in_rules_only(monkeypatch)
+    place = folder / "public" / "clinic_weekly"
+    place.mkdir(parents=True)
+    make(place / name)
+    with pytest.raises(DpreleaseError) as caught:
+        dp.run(pipeline, period=PERIOD)
+    assert (caught.value.code, caught.value.spent) == (code, "nothing")
+    assert caught.value.where == str((place / name).resolve().parent / name)
+    assert not ledger.has(KEY)
+    (place / name).rename(folder / "away")
+    assert dp.run(pipeline, period=PERIOD).receipt.fresh
+
+
+def test_a_folder_that_another_run_has_published_meanwhile_is_in_nobodys_way(project, monkeypatch):
+    _, pipeline, _ = project
+    built_in_rules_only(monkeypatch)
+    first, require = [], preflight.require_validator
+
+    def overtaken():
+        monkeypatch.setattr(preflight, "require_validator", require)
+        first.append(dp.run(pipeline, period=PERIOD))
+
+    monkeypatch.setattr(preflight, "require_validator", overtaken)
+    second = dp.run(pipeline, period=PERIOD)
+    assert (first[0].receipt.fresh, second.receipt.fresh) == (True, False)
+    shutil.rmtree(second.folder)  # nor is one that is lost
+    assert dp.run(pipeline, period=PERIOD).folder == second.folder
 
 
 def test_a_failed_check_withholds_for_good_and_is_never_redrawn(project, monkeypatch):

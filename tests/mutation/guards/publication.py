@@ -597,6 +597,20 @@ GUARDS = (
         ("tests/cli/test_as_module.py",),
     ),
     Guard(
+        "a folder in the way of a release is found after the charge",
+        "results/publish.py",
+        "    if os.path.lexists(folder) and not stored():\n",
+        "    if False:\n",
+        ("tests/end_to_end/test_crash.py",),
+    ),
+    Guard(
+        "a broken record of corrections is found after the charge",
+        "results/publish.py",
+        "    if os.path.lexists(record):\n",
+        "    if False:\n",
+        ("tests/end_to_end/test_crash.py",),
+    ),
+    Guard(
         "a reader that goes away ends a run that has paid",
         "cli/terminal.py",
         "            if error.errno not in gone:\n",
