@@ -139,15 +139,21 @@ def load_budget(path: Path) -> tuple[BudgetConfig, Path, Path]:
     parts = {key: said[key] for key in ("budget", "publish") if key in said}
     model = checked(BudgetFileModel, parts, file.marks)
     alone = model.budget.model_copy(update={"population": None})
-    return (
-        read_budget(file.below("budget"), alone, None),
-        file.path(model.publish.to, "publish", "to"),
-        file.root,
-    )
+    public = file.path(model.publish.to, "publish", "to")
+    return read_budget(file.below("budget"), alone, None, public), public, file.root
 
 
-def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | None) -> BudgetConfig:
-    """Return the budget of a file's block; ConfigError DPR145 for numbers that bound nothing."""
+def read_budget(
+    file: DeclarationFile, budget: BudgetModel, population: str | None, public: Path
+) -> BudgetConfig:
+    """Return the budget of a file's block.
+
+    Args:
+        public: where releases go.
+
+    Raises:
+        ConfigError: numbers that bound nothing (DPR145), or a place where only releases stand (DPR174).
+    """
     if not isinstance(budget.epsilon, Fraction) or budget.epsilon <= 0:
         file.fail(
             f"the budget's epsilon is {plain(budget.epsilon)}",
@@ -177,13 +183,6 @@ def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | No
             fix="give a finite number above 0, or leave it out",
             code="DPR145",
         )
-    if budget.signing_key is not None and budget.anchor is None:
-        file.fail(
-            "a signed head needs a place",
-            "signing_key",
-            fix="add e.g. `anchor: ../heads/clinic.json`",
-            code="DPR145",
-        )
     return BudgetConfig(
         ledger,
         budget.dataset,
@@ -194,12 +193,42 @@ def read_budget(file: DeclarationFile, budget: BudgetModel, population: str | No
         approved=budget.approval == "required",
         origin=file.line_of("epsilon"),
         on_crash=budget.on_crash,
-        anchor=None if budget.anchor is None else file.path(budget.anchor, "anchor"),
+        anchor=_second_place(file, budget, ledger, public),
         signing_key=None
         if budget.signing_key is None
         else secret_at(file, budget.signing_key, "signing_key"),
         population=_population(file, budget, population),
     )
+
+
+def _second_place(
+    file: DeclarationFile, budget: BudgetModel, ledger: Place, public: Path
+) -> Path | None:
+    """Return the place of the head, which is public: in no period's folder, and the ledger in no public one at all."""
+    if budget.signing_key is not None and budget.anchor is None:
+        file.fail(
+            "a signed head needs a place",
+            "signing_key",
+            fix="add e.g. `anchor: ../heads/clinic.json`",
+            code="DPR145",
+        )
+    anchor = None if budget.anchor is None else file.path(budget.anchor, "anchor")
+    ours = {}
+    if isinstance(ledger, Path) and ledger.is_relative_to(public):
+        ours["ledger"] = (
+            "the ledger lies in the public folder",
+            "it holds the salt and the draws of releases that are withheld: who reads it learns more than is released",
+            "name a place outside `publish.to`; `dprelease ledger move FROM TO` takes a ledger there",
+        )
+    if anchor is not None and public in anchor.parents[2:]:
+        ours["anchor"] = (
+            "the head's second place lies in the folder of a period",
+            "the folder of a period holds its release and nothing else",
+            "name another place, e.g. `anchor: ../heads/clinic.json`",
+        )
+    for key, (what, why, fix) in ours.items():
+        file.fail(what, key, why=why, fix=fix, code="DPR174")
+    return anchor
 
 
 def _population(file: DeclarationFile, budget: BudgetModel, name: str | None) -> Population | None:

@@ -87,7 +87,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
 
     Raises:
         ConfigError: as `load_schema`, or source (DPR140), period (DPR141), secret (DPR142),
-            schedule (DPR143), budget (DPR145), format (DPR146); `where` is `file:line`.
+            schedule (DPR143), budget (DPR145, DPR174), format (DPR146); `where` is `file:line`.
         ArgumentError: it is no path (DPR642).
     """
     named = path_from(path, "a pipeline", "pipelines/clinic_weekly.yaml")
@@ -107,14 +107,15 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
     release = merge_release(schema, block, file.marks.line_of("release"), lines)
     period, schedule = model.period, model.schedule
     source = read_source(file, model.source, engine.kind, release.allow)
+    publish = _publish(file, model.publish, many_tables=bool(release.tables))
     return PipelineConfig(
         name=model.name,
         origin=file.marks.line_of(),
         source=source,
         schema=schema,
         release=release,
-        budget=read_budget(file.below("budget"), model.budget, schema.population),
-        publish=_publish(file, model.publish, many_tables=bool(release.tables)),
+        budget=read_budget(file.below("budget"), model.budget, schema.population, publish.to),
+        publish=publish,
         root=file.root,
         engine=engine.kind,
         limits=_limits(file, engine),
