@@ -273,9 +273,13 @@ def made_again(folder: Path) -> tuple[Draw, dict[str, Any], str]:
 
 def _opened(path: Path) -> tuple[Listing, bytes, Derivation]:
     """Return the files of a folder, the bytes of its manifest, and what is made of that."""
-    found, data = listing(path), read_small(path / FILE) or b""
+    found, data = listing(path), read_small(path / FILE)
     manifest = read_manifest(data, path)
-    return found, data, Derivation(manifest, lambda name, made: as_published(path / name, made))
+    return (
+        found,
+        data or b"",
+        Derivation(manifest, lambda name, made: as_published(path / name, made)),
+    )
 
 
 def _release_of(path: Path, manifest: Mapping[str, Any]) -> str:
@@ -374,7 +378,8 @@ def _intact(path: Path, found: Listing, data: bytes) -> tuple[bool, str]:
     for name in {*found} - {signature_file.FILE}:
         stored |= described({name: read_small(path / name, min(found[name], 2**30)) or b""})
     text = described({FILE: manifest_bytes(manifest)})
-    wrong = paths_apart(stored, manifest["files"] | text, 10)
+    wrong = [key for key in ("request", "draw", "plan", "receipt") if not manifest.get(key)]
+    wrong += paths_apart(stored, manifest["files"] | text, 10)
     return not wrong, f"damaged, or not as the manifest states it: {', '.join(wrong) or 'no file'}"
 
 

@@ -300,6 +300,17 @@ def test_no_manifest_at_all(copy, text):
         verify(copy)
     assert caught.value.code == "DPR801"
     assert ("runs its period again" in str(caught.value.fix)) == (text[:3] in ("", "[[["))
+    assert caught.value.what == "there is no readable release.json"
+
+
+def test_a_folder_without_a_manifest_is_said_to_have_none(copy):
+    """It was called JSON that is not strict, and its publisher was to be asked."""
+    (copy / "release.json").unlink()
+    with pytest.raises(VerificationError) as caught:
+        verify(copy)
+    assert (caught.value.code, caught.value.what) == ("DPR801", "this folder holds no release.json")
+    assert "JSON" not in str(caught.value.why)
+    assert str(caught.value.fix).startswith("name the folder of one period")
 
 
 @pytest.mark.parametrize(
@@ -566,6 +577,15 @@ def test_a_damaged_folder_of_another_version_is_one_that_no_version_verifies(
 
 def _no_plan(*_):
     raise VerificationError("the plan was not made from its request", code="DPR805")
+
+
+@pytest.mark.parametrize("key", ["request", "draw", "plan", "receipt"])
+def test_a_manifest_that_lacks_what_was_drawn_is_one_that_no_version_verifies(copy, key):
+    manifest = manifest_of(stating(copy, "0.2.0"))
+    (copy / "release.json").write_bytes(manifest_bytes({**manifest, key: None}))
+    result = verify(copy)
+    assert (result.needs, result.summary) == (None, "NOT verified")
+    assert result.to_json()["checks"][-3]["detail"].endswith(f"states it: {key}")
 
 
 def test_a_folder_with_another_version_s_name_alone_is_not_promised_to_verify(copy):

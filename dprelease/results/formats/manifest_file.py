@@ -51,7 +51,9 @@ def read_manifest(data: bytes | None, folder: Path, *, revoked: bool = False) ->
     if isinstance(version, str):
         raise _another(version, folder)
     raise VerificationError(
-        f"there is no readable {FILE}",
+        f"there is no readable {FILE}"
+        if (folder / FILE).exists()
+        else f"this folder holds no {FILE}",
         where=str(folder),
         why=why,
         fix=fix,

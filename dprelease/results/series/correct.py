@@ -113,5 +113,6 @@ def _record(
 
 def _release(folder: Path) -> tuple[dict[str, object], str]:
     listing(folder)  # it is a folder of files
-    data = read_small(folder / MANIFEST) or b""
-    return read_manifest(data, folder, revoked=True), hashlib.sha256(data).hexdigest()
+    data = read_small(folder / MANIFEST)
+    manifest = read_manifest(data, folder, revoked=True)
+    return manifest, hashlib.sha256(data or b"").hexdigest()

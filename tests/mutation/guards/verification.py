@@ -60,6 +60,12 @@ GUARDS = (
         old='    return not wrong, f"damaged',
         new='    return True, f"damaged',
     ),
+    _verify(
+        "a manifest that lacks what was drawn is another version's",
+        old='for key in ("request", "draw", "plan", "receipt") if not manifest.get(key)]',
+        new="for key in () if not manifest.get(key)]",
+        tests=("tests/verification/test_verify.py",),
+    ),
     Guard(
         "without a key it is not said that nobody knows who made a folder",
         "verification/verify.py",
