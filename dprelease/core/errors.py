@@ -15,7 +15,7 @@ A message is at most 2 kB, whatever names it repeats: a longer one loses the mid
 | DPR6xx | ArgumentError        | nothing  | 2           |
 | DPR7xx | WithheldError        | charged  | 3           |
 | DPR8xx | VerificationError    | nothing  | 1           |
-| DPR900 | InternalError        | unknown  | 3           |
+| DPR9xx | InternalError        | unknown  | 3           |
 """
 
 from __future__ import annotations
