@@ -605,6 +605,20 @@ def test_a_column_in_another_case_is_named(name: str, stored: str) -> None:
     assert nearest(name, [stored]) == stored
 
 
+def test_a_column_with_a_blank_in_its_name_is_written_so_wherever_it_is_named() -> None:
+    """Written so under `columns` alone, it was the release that named an unknown column."""
+    frame = FRAME.rename(columns={"k": " k"})
+    release = {"by": ["k"], "statistics": ["count"]}
+    error = refused(lambda: dp.release(frame, declared(release)), "DPR503")
+    assert error.fix == (
+        "did you mean ' k'? Rename it in the source, or write it so wherever the schema names it"
+    )
+    renamed = frame.rename(columns={" k": "k"})
+    columns = {" k": {"kind": "category", "values": list(FRAME["k"].unique())}}
+    written = declared({**release, "by": [" k"]}, columns=columns)
+    assert values(frame, written) == values(renamed, declared(release))
+
+
 LABELS: list[tuple[str, Any, str]] = [  # a label, cells of a type that never holds it, how it is spelt there
     ("01", pd.array([1, 2]), "1"),
     ("+1", pd.array([1, 2]), "1"),

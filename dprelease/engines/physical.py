@@ -259,7 +259,8 @@ def check_columns(
             near = nearest(name, stored)
             some = [*map(repr, stored)][:_LISTED]
             others = f"its columns: {', '.join(some)}{', …' * (len(stored) > len(some))}"
-            guess = f"did you mean {near!r}?" if near else others if some else "it has none"
+            meant = f"did you mean {near!r}? Rename it in the source, or write it so wherever the schema names it"
+            guess = meant if near else others if some else "it has none"
             if len(stored) == 1:
                 guess = _parted(name, *stored) or guess
             raise SourceError(

@@ -160,8 +160,10 @@ def _publish(file: DeclarationFile, publish: PublishModel, *, many_tables: bool)
     known = (*ours, *registry.third_party_names("formats"))
     for i, name in enumerate(publish.formats):
         if name not in known or name in publish.formats[:i]:
-            fix = did_you_mean(name, known, f"known formats: {', '.join(known)}")
-            what = "unknown format" if name not in known else "repeated format"
+            what, fix = "repeated format", "name it once"
+            if name not in known:
+                fix = did_you_mean(name, known, f"known formats: {', '.join(known)}")
+                what = "unknown format"
             file.fail(f"{what} `{name}`", "publish", "formats", i, fix=fix, code="DPR146")
         if name in ours and not many_tables:  # every format of ours writes one table
             continue

@@ -191,6 +191,13 @@ def test_a_fault_is_named_with_its_code_and_line(
         assert where == f"{project / 'pipelines/weekly.yaml'}:{line}", str(caught.value)
 
 
+def test_a_format_that_is_named_twice_is_to_be_named_once(project: Path) -> None:
+    """The fix asked whether that very format was meant."""
+    with pytest.raises(ConfigError) as caught:
+        read(project, WEEKLY.replace("[parquet, csv, html]", "[csv, csv]"))
+    assert (caught.value.what, caught.value.fix) == ("repeated format `csv`", "name it once")
+
+
 def test_a_fault_in_the_schema_names_the_schema(project: Path) -> None:
     (project / "schemas/clinic.yaml").write_text(CLINIC.replace("[0, 120]", "[120, 0]"))
     with pytest.raises(ConfigError) as caught:
