@@ -23,6 +23,7 @@ from dprelease.core.errors import (
     SourceError,
     UnledgeredWarning,
 )
+from dprelease.results.validate import gx_process
 from tests.end_to_end.projects import ROOT, repeatable
 
 FAIR = ROOT / "examples" / "data" / "fair_1978.csv"
@@ -253,6 +254,22 @@ class TestLedgered:
         frame.dp.release(SCHEMA, **place)
         with pytest.raises(LedgerError, match="another plan"):
             frame.dp.release(SCHEMA, epsilon=0.5, **place)
+
+    def test_publish_without_a_great_expectations_that_judges_says_what_is_spent_and_what_to_do(
+        self, frame, place, tmp_path, monkeypatch
+    ):
+        released = frame.dp.release(SCHEMA, **place)
+        with monkeypatch.context() as broken:
+            broken.setattr(gx_process, "begin", lambda: True)
+            broken.setattr(gx_process, "ready", lambda: False)
+            with pytest.raises(dp.WithheldError) as caught:
+                released.publish(tmp_path / "public")
+        assert (caught.value.code, caught.value.spent) == ("DPR717", "charged")
+        assert "DPR173" in caught.value.why
+        assert "pip install 'great-expectations" in caught.value.fix
+        assert "a repeat costs nothing" in caught.value.fix
+        folder = released.publish(tmp_path / "public")
+        assert dp.verify(folder, ledger=place["ledger"]).ok
 
     def test_publish_is_repeatable_and_verifies(self, frame, place, tmp_path):
         released = frame.dp.release(SCHEMA, **place)

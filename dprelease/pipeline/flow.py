@@ -192,7 +192,7 @@ def _paid(receipt: Receipt) -> AbstractContextManager[None]:
     """
     return _withheld(
         "the release is paid for, and the run cannot go on",
-        "mend that and run again: the debit stands, a repeat costs nothing",
+        "run again: the debit stands, a repeat costs nothing",
         "DPR717",
         instead_of=lambda error: receipt.fresh and error.spent == "nothing",
     )
@@ -206,7 +206,7 @@ def _published() -> AbstractContextManager[None]:
     """
     return _withheld(
         "the release is published, but the ledger or its head could not record that it is",
-        "mend that and run again: it records what is missing, and costs nothing",
+        "run again: it records what is missing, and costs nothing",
         PUBLISHED,
         instead_of=lambda _: True,
     )
@@ -222,4 +222,7 @@ def _withheld(
         if not instead_of(error):
             raise
         why = f"{error.what}{f' ({error.why})' if error.why else ''}, {error.code}"
-        raise WithheldError(what, where=error.where, why=why, fix=fix, code=code) from None
+        first = f"{error.fix}; then" if error.fix else "mend that and"
+        raise WithheldError(
+            what, where=error.where, why=why, fix=f"{first} {fix}", code=code
+        ) from None

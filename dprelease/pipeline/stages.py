@@ -322,11 +322,17 @@ def draw(
 
 
 def validated(noised: Draw, *, great_expectations: bool) -> Verdict:
-    """Return the verdict of the built-in rules, then of the Great Expectations suite."""
+    """Return the verdict of the built-in rules, then of the Great Expectations suite.
+
+    Raises:
+        ConfigError: Great Expectations cannot judge (DPR173): `Release.publish` asks for it first here.
+    """
     verdict = check(noised)
     if verdict.ok and great_expectations:
-        from dprelease.results.validate.gx import gx_validate  # imports Great Expectations: seconds
+        # imports Great Expectations: seconds
+        from dprelease.results.validate.gx import gx_validate, require_great_expectations
 
+        require_great_expectations()
         verdict = gx_validate(noised)
     return verdict
 

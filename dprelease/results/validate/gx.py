@@ -8,9 +8,10 @@ proved by the built-in rules (`validate.rules`), which look at every table first
 from __future__ import annotations
 
 import json
-import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from dprelease.core.errors import ConfigError
@@ -29,44 +30,58 @@ ENGINE = "great_expectations"
 
 
 def require_great_expectations() -> None:
-    """Wait until Great Expectations judges beside, or have it judge here: one that cannot is found before a charge.
+    """Wait until Great Expectations judges beside; where no process can be started, have it judge here.
 
     It imports PySpark where that is installed, and PySpark without its own `connect` dependencies
-    ends the process at import (`SystemExit`), which no later stage could report.
+    ends the process at import (`SystemExit`), which no later stage could report. An import that ends
+    the process beside, or does not end, is not repeated here.
 
     Raises:
         ConfigError: it cannot be imported, or cannot judge, as other versions (DPR173).
     """
-    with suppress(Exception, SystemExit):  # any failure of a foreign import
-        if not gx_process.ready():
+    with _told():
+        if not gx_process.begin():
             gx_process.try_out()
-        return
-    version = getattr(sys.modules.get(ENGINE), "__version__", None)
-    raise ConfigError(
-        "Great Expectations cannot be imported"
-        if version is None
-        else f"Great Expectations {version} cannot judge a release",
-        why="it is of another version than is needed, or it, or PySpark which it imports where installed,"
-        " lacks a dependency",
-        fix=f"`pip install '{gx_process.NEEDED}'`, and `pyspark[connect]` beside it or no pyspark; then "
-        "`python -c 'import great_expectations'` must succeed",
-        code="DPR173",
-    )
+        elif not gx_process.ready():
+            raise ImportError(ENGINE)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Let any failure of a foreign import, and an end of the process by it, be DPR173."""
+    try:
+        yield
+    except (Exception, SystemExit):  # noqa: BLE001 - whatever foreign code raises
+        version = ""
+        with suppress(Exception):
+            version = f" {metadata.version(ENGINE)}"
+        raise ConfigError(
+            f"Great Expectations{version} cannot be imported, or cannot judge a release",
+            why="it is of another version than is needed; or it, or PySpark which it imports where installed,"
+            " lacks a dependency, ends its process or never ends to be imported",
+            fix=f"`pip install '{gx_process.NEEDED}'`, and `pyspark[connect]` beside it or no pyspark; then "
+            "`python -c 'import great_expectations'` must succeed",
+            code="DPR173",
+        ) from None
 
 
 def gx_validate(noised: Draw) -> Verdict:
-    """Return the verdict of Great Expectations on a drawn release in the shape of its plan; never raises on its values."""
+    """Return the verdict of Great Expectations on a drawn release in the shape of its plan; never raises on its values.
+
+    Raises:
+        ConfigError: it cannot judge any more (DPR173).
+    """
     if noised.plan.tables is None:
-        frame = long_table(noised)
-        found = gx_process.judged(frame, expectations(noised.plan))
-        return Verdict.from_rules(
-            tuple(RuleResult(rule, "*", len(frame), n) for rule, n in found), ENGINE
-        )
-    rules = [  # one suite per table: that they add up, the built-in rules say
-        replace(rule, statistic=f"{name}.{rule.statistic}")
-        for name, part in noised.parts.items()
-        for rule in gx_validate(part).rules
-    ]
+        frame, suite = long_table(noised), expectations(noised.plan)
+        with _told():
+            found = gx_process.judged(frame, suite)
+        rules = [RuleResult(rule, "*", len(frame), n) for rule, n in found]
+    else:  # one suite per table: that they add up, the built-in rules say
+        rules = [
+            replace(rule, statistic=f"{name}.{rule.statistic}")
+            for name, part in noised.parts.items()
+            for rule in gx_validate(part).rules
+        ]
     return Verdict.from_rules(tuple(rules), ENGINE)
 
 
@@ -93,34 +108,25 @@ def expectations(plan: ReleasePlan) -> list[dict[str, Any]]:
     labels = {} if late else {"group": group_labels(plan.keys)}
     labels |= {"statistic": [*columns], "status": [*STATUSES]}
 
-    def obey(rule: str, on: list[str], parameters: object) -> dict[str, Any]:
-        return {"column_list": on, "rule": rule, "parameters": json.dumps(parameters)}
+    def expect(rule: str, kind: str, asked: dict[str, Any]) -> dict[str, Any]:
+        return {"type": f"expect_{kind}", "kwargs": asked, "meta": {"rule": rule}}
 
-    groups, rules = plan.query.groups.count if late else len(plan.keys), plan.rules
-    rows = groups * len(columns)
+    def obey(rule: str, how: str, on: list[str], parameters: object) -> dict[str, Any]:
+        asked = {"column_list": on, "rule": how, "parameters": json.dumps(parameters)}
+        return expect(rule, "released_rows_to_obey", asked)
+
+    rows = len(columns) * (plan.query.groups.count if late else len(plan.keys))
     count: tuple[str, dict[str, Any]] = ("table_row_count_to_equal", {"value": rows})
-    if late or (rules is not None and rules.sparse):
+    if late or (plan.rules is not None and plan.rules.sparse):
         count = ("table_row_count_to_be_between", {"min_value": 0, "max_value": rows})
     none = ["status"] if plan.fitted else []
     gone = ["status"] if suppresses(plan) else none
-    expected: list[tuple[str, str, dict[str, Any]]] = [
-        ("shape", *count),
-        ("groups", "compound_columns_to_be_unique", {"column_list": ["group", "statistic"]}),
-        ("labels", "released_rows_to_obey", obey("among", [*labels], labels)),
-        ("domain", "released_rows_to_obey", obey("domain", ["statistic", "value", *gone], domains)),
-        (
-            "consistent",
-            "released_rows_to_obey",
-            obey("domain", ["statistic", "consistent", *gone], domains),
-        ),
-        (
-            "interval",
-            "released_rows_to_obey",
-            obey("interval", ["statistic", "lower", "upper", *none], without),
-        ),
+    suite = [
+        expect("shape", *count),
+        expect("groups", "compound_columns_to_be_unique", {"column_list": ["group", "statistic"]}),
+        obey("labels", "among", [*labels], labels),
+        obey("domain", "domain", ["statistic", "value", *gone], domains),
+        obey("consistent", "domain", ["statistic", "consistent", *gone], domains),
+        obey("interval", "interval", ["statistic", "lower", "upper", *none], without),
     ]
-    return [
-        {"type": f"expect_{kind}", "kwargs": arguments, "meta": {"rule": rule}}
-        for rule, kind, arguments in expected
-        if rule != "consistent" or not plan.fitted
-    ]
+    return [one for one in suite if one["meta"]["rule"] != "consistent" or not plan.fitted]

@@ -2,7 +2,8 @@
 
 `ready` has it imported and tried out there and waits for it, `judged` sends a table; `begin` starts the process earlier, while a
 release is planned. Only released values are sent, and numbers of rows come back. Where no process can be started,
-or it ends or is silent for too long, this process does the same itself (`judge`): that takes seconds longer.
+this process does the same itself (`judge`): that takes seconds longer. An import that failed beside is never
+repeated here: it could end this process, or never end.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -62,12 +63,17 @@ class _Spawn(SpawnContext):
     Process = _WorkerProcess
 
 
-def begin() -> None:
-    """Start the process, once, unless Great Expectations is imported here already or none can be started."""
+def begin() -> bool:
+    """Return whether a process is beside, started now if need be.
+
+    None is where Great Expectations is imported here already, or where no process can be started.
+    """
     with suppress(Exception):
         if os.getpid() not in _begun and "great_expectations" not in sys.modules:
             made = ProcessPoolExecutor(1, _Spawn(), _import_quietly)
-            _begun.setdefault(os.getpid(), made).submit(os.getpid)
+            made.submit(os.getpid)  # starts it, or fails
+            _begun.setdefault(os.getpid(), made)
+    return os.getpid() in _begun
 
 
 @contextmanager
@@ -82,25 +88,27 @@ def begun() -> Iterator[None]:
 
 
 def ready(longest: float | None = None) -> bool:
-    """Return whether Great Expectations is imported beside this process; waits until it is, or cannot be."""
-    begin()
+    """Return whether Great Expectations judges beside this process; waits until it does, or cannot."""
     return _answer(_LONGEST if longest is None else longest, os.getpid) is not None
 
 
 def judged(frame: pd.DataFrame, suite: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
     """Return (rule, rows that break it) as `judge` does, from the process beside if there is one."""
-    begin()
     found = _answer(_LONGEST, judge, frame, suite)
     return judge(frame, suite) if found is None else found
 
 
 def _answer(longest: float, ask: Callable[..., Answer], *arguments: object) -> Answer | None:
-    """Return what the process answers; None, and its end, if it does not."""
-    try:
-        return _begun[os.getpid()].submit(ask, *arguments).result(longest)
-    except Exception:  # noqa: BLE001 - there is none, it has ended, or it is silent
-        end()
-        return None
+    """Return what the process answers, or another one where it has ended; None, and its end, if neither does."""
+    for _ in range(2):
+        try:
+            return _begun[os.getpid()].submit(ask, *arguments).result(longest) if begin() else None
+        except BrokenExecutor:
+            end()
+        except (Exception, SystemExit):  # noqa: BLE001 - it is silent, or fails
+            end()
+            break
+    return None
 
 
 def end() -> None:
@@ -170,8 +178,7 @@ def try_out() -> None:
     import pandas as pd
 
     table = pd.DataFrame({"statistic": ["n"], "status": ["ok"]})
-    kept = '{"statistic": ["n"], "status": ["ok"]}'
-    asked = {"column_list": [*table], "rule": "among", "parameters": kept}
+    asked = {"column_list": [*table], "rule": "among", "parameters": '{"status": ["ok"]}'}
     kind = "expect_released_rows_to_obey"
     suite = [{"type": kind, "kwargs": asked, "meta": {"rule": "labels"}}]
     if judge(table, suite) != [("labels", 0)]:

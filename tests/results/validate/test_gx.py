@@ -185,7 +185,7 @@ def failed(*_: object) -> list[tuple[str, int]]:
 def test_a_version_that_imports_and_does_not_judge_is_found_before_the_charge(
     monkeypatch, where, name, other
 ):
-    monkeypatch.setattr(gx_process, "ready", lambda: False)
+    monkeypatch.setattr(gx_process, "begin", lambda: False)
     with gx_process.undisturbed():
         module = import_module(where)
     monkeypatch.setattr(module, name, other)
@@ -201,7 +201,7 @@ def test_the_version_that_is_named_is_the_one_that_is_declared():
 
 def test_an_import_that_ends_the_process_is_found_before_the_charge(monkeypatch):
     # no process of an earlier test answers
-    monkeypatch.setattr(gx_process, "ready", lambda: False)
+    monkeypatch.setattr(gx_process, "begin", lambda: False)
     require_great_expectations()  # the control: it is installed
     real = builtins.__import__
 

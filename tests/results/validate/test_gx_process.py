@@ -14,9 +14,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from dprelease.core.errors import ConfigError
 from dprelease.results.validate import gx, gx_process
 from tests.faults.weekly_project import KEY, book, make_project
-from tests.results.validate.initialisers import be_silent, leave, nothing
+from tests.results.validate.initialisers import asked_here, be_gone, be_silent, leave, nothing
 from tests.results.validate.test_gx import BROKEN, GOOD
 from tests.sizes import FULL, some
 
@@ -92,6 +93,20 @@ def test_one_that_does_not_import_it_is_not_ready(other, monkeypatch, fault):
     monkeypatch.setattr(gx_process, "_LONGEST", 2.0)
     assert not gx_process.ready()
     assert not beside()
+    # nor is it repeated here, where it would end this process, or never end
+    monkeypatch.setattr(gx_process, "try_out", lambda: pytest.fail("imported here"))
+    with pytest.raises(ConfigError) as error:
+        gx.require_great_expectations()
+    assert error.value.code == "DPR173"
+
+
+def test_one_that_ends_once_it_is_ready_has_a_successor(other, monkeypatch):
+    other(nothing)
+    assert gx_process.ready()
+    os.kill(pool().submit(os.getpid).result(), signal.SIGKILL)
+    monkeypatch.setattr(gx_process, "judge", asked_here)
+    assert gx.gx_validate(GOOD).ok
+    assert beside()
 
 
 @pytest.mark.parametrize("fault", [leave, be_silent])
@@ -100,13 +115,18 @@ def test_one_that_ends_or_falls_silent_leaves_the_verdict_to_this_process(
 ):
     other(nothing)
     assert gx_process.ready()
-    monkeypatch.setattr(gx_process, "begin", nothing)  # what has ended stays so
+    # what has ended stays so
+    monkeypatch.setattr(gx_process, "begin", lambda: os.getpid() in gx_process._begun)
     monkeypatch.setattr(gx_process, "_LONGEST", 2.0)
     pool().submit(fault)
     assert gx.gx_validate(GOOD).ok
     assert not beside()
     gx.require_great_expectations()
     assert not gx.gx_validate(BROKEN["NaN"][0]).ok
+    monkeypatch.setattr(gx_process, "judge", be_gone)
+    with pytest.raises(ConfigError) as error:
+        gx.gx_validate(GOOD)
+    assert error.value.code == "DPR173"
 
 
 def test_where_none_can_be_started_this_process_validates(other, monkeypatch):
@@ -122,7 +142,7 @@ def test_a_forked_copy_has_none_and_ends_nothing(other, monkeypatch):
     with monkeypatch.context() as forked:
         forked.setattr(os, "getpid", lambda: -1)
         gx_process.end()
-        forked.setattr(gx_process, "begin", nothing)
+        forked.setattr(gx_process, "begin", lambda: os.getpid() in gx_process._begun)
         assert not gx_process.ready()
     assert gx_process.ready()
 
@@ -252,17 +272,21 @@ def test_a_broken_or_old_installation_is_found_before_the_charge_and_a_whole_one
 ):
     package = tmp_path / "first" / "great_expectations"
     package.mkdir(parents=True)
+    about = tmp_path / "first" / "great_expectations-0.18.22.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: great_expectations\nVersion: 0.18.22\n")
     make_project(tmp_path / "project")
-    said = {
-        "raise ImportError('a dependency is missing')\n": "cannot be imported",
-        "__version__ = '0.18.22'\n": "Great Expectations 0.18.22 cannot judge",
-    }
-    for text, why in said.items():
+    for text in (
+        "raise ImportError('a dependency is missing')\n",
+        "__version__ = '0.18.22'\n",
+        "raise SystemExit(0)\n",
+        *(["import os; os._exit(0)\n", "import os; os.abort()\n"] if FULL else []),
+    ):
         (package / "__init__.py").write_text(text)
         done = ran(tmp_path / "project", package.parent)
         told = " ".join((done.stderr + done.stdout).split())
         assert done.returncode == 2, told
-        words = ("DPR173", "nothing was spent", why, gx_process.NEEDED)
+        words = ("DPR173", "nothing was spent", "Great Expectations 0.18.22 ", gx_process.NEEDED)
         assert [word for word in words if word not in told] == [], told
         assert not book(tmp_path / "project").has(KEY)
     done = ran(tmp_path / "project")
