@@ -38,10 +38,10 @@ from dprelease.query.bounded import (
     Primitive,
     largest_code,
 )
+from dprelease.query.cleaning import must_be_exact
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.naming import LONGEST_KEY, UNFIT
 
-_EXACT_DOUBLE = 2**53
 _NUMERIC = (Kind.integer, Kind.number, Kind.boolean)
 
 
@@ -193,13 +193,7 @@ def check_query(query: BoundedQuery) -> None:
                 fix="use an integer, number or boolean column",
                 code="DPR232",
             )
-        if max(abs(code.grid.lower), abs(code.grid.upper)) > _EXACT_DOUBLE:
-            raise PlanError(
-                f"the step {plain(code.step)} of {code.column} is too fine for its range",
-                why="its ends lie more than 2**53 steps from zero, where doubles skip steps",
-                fix="choose a larger step",
-                code="DPR231",
-            )
+        must_be_exact(code)
     _check_graph(query)
     for primitive in query.primitives:
         _check_overflow(query, primitive)

@@ -21,7 +21,8 @@ from dprelease.measurements.base import family_named, family_of
 from dprelease.measurements.members import BlockLayout, Member
 from dprelease.measurements.of_scalar import rises_or_falls, scalar_of
 from dprelease.measurements.several_columns import shared_rows
-from dprelease.query.bounded import Code
+from dprelease.query.bounded import Code, Fixed
+from dprelease.query.cleaning import must_be_exact
 from dprelease.query.resolved import Statistic
 from dprelease.query.spec import Query
 from dprelease.release_plan.statistic import CERTAIN_NAMES, TIDY_NAMES, WIDE_PARTS
@@ -215,6 +216,9 @@ def member_of(query: Query, statistic: Statistic) -> Member:
             )
         domain = common
     options = _admissible(statistic, statistic_kind.measurements(context))
+    both = [code for m in options[0].measures for code in (m.code, m.other)]
+    for code in {id(code): code for code in both if isinstance(code, Fixed)}.values():
+        must_be_exact(code, spec.origin)  # before noise is sought for a range without end
     scalar = scalar_of(statistic_kind, options)
     if scalar is not None and not spec.spikes:
         _check_function(statistic, statistic_kind, scalar, whole=domain == induced)

@@ -34,12 +34,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from dprelease.core.errors import PlanError
+from dprelease.core.numeric import plain
 from dprelease.query.bounded import BoundedQuery, Condition, Fixed
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.domain import GridSet
 
 EXACT_DOUBLE = 2**53
 """Whole numbers up to it are doubles, all of them."""
+
+_LARGEST = 10**150
 
 
 def code_of(column: Column) -> Fixed | None:
@@ -54,6 +58,27 @@ def code_of(column: Column) -> Fixed | None:
     if column.null_default is not None:
         default = int(column.null_default / column.step) - grid.lower
     return Fixed(column.name, grid, column.step, default)
+
+
+def must_be_exact(code: Fixed, origin: str | None = None) -> None:
+    """Refuse a grid whose points are no doubles, or their squares none; PlanError DPR231."""
+    far = max(abs(code.grid.lower), abs(code.grid.upper))
+    if far > EXACT_DOUBLE:
+        raise PlanError(
+            f"the step {plain(code.step)} of {code.column} is too fine for its range",
+            where=origin,
+            why="its ends lie more than 2**53 steps from zero, where doubles skip steps",
+            fix="declare a larger `step` for the column, or a narrower range",
+            code="DPR231",
+        )
+    if far * code.step > _LARGEST:
+        raise PlanError(
+            f"the range of {code.column} is too wide to compute with",
+            where=origin,
+            why="the squares of its ends are no doubles",
+            fix="declare a range within 1e150, or a column in a larger unit",
+            code="DPR231",
+        )
 
 
 @lru_cache(maxsize=64)  # asked for every cell

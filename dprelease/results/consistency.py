@@ -42,6 +42,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dprelease.measurements.base import family_of
+from dprelease.measurements.law import placed
 from dprelease.query.statistic import parse_statistic
 from dprelease.release_plan.block import Block
 from dprelease.release_plan.statistic import PlannedStatistic
@@ -112,7 +113,7 @@ def to_domain(values: Floats, domain: Domain, step: Fraction) -> Floats:
     num, den = step.as_integer_ratio()
     clipped = np.clip(values, *domain.hull)
     k = allowed.nearest(np.floor(clipped * den / num + 0.5).astype(np.int64))
-    return np.asarray(k.astype(np.float64) * num / den)
+    return placed(k.astype(np.float64), step, Fraction(0))
 
 
 def consistent(

@@ -59,6 +59,18 @@ class TestSharing:
         assert execute.check(plan) == 0
 
 
+@pytest.mark.parametrize("statistic", ["mean(x)", "sum(x)", "variance(x)", "histogram(x, [0, 5])"])
+@pytest.mark.parametrize("sign", [0, -1])
+@pytest.mark.parametrize(("end", "step"), [(1e16, 0.1), (1e300, 0.1), (1e160, 1e150)])
+def test_a_range_that_no_sum_can_be_of_is_refused_with_a_fix(statistic, sign, end, step):
+    x = {"kind": "number", "range": [sign * end, end], "step": step}
+    with pytest.raises(PlanError) as error:
+        planned([statistic], x=x)
+    assert error.value.code == "DPR231"
+    assert "declare a" in (error.value.fix or "")
+    planned([statistic], x={**x, "range": [sign * 1e15, 1e15], "step": 1000})
+
+
 class TestCaps:
     def test_a_declared_domain_caps_a_count(self) -> None:
         plan = planned([{"statistic": "count", "domain": {"range": [0, 50]}}], rows={})

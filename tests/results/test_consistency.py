@@ -19,6 +19,7 @@ from dprelease.mechanisms.forms.vector import CellNoise
 from dprelease.release_plan.plan import ReleasePlan
 from dprelease.release_plan.statistic import PlannedStatistic
 from dprelease.results.consistency import StatisticValues, consistent, to_domain
+from dprelease.results.validate.rules import on_step
 from dprelease.schema.domain import Domain
 from dprelease.statistics.cells import bernstein_variance
 from dprelease.statistics.covariance import within_variances
@@ -45,6 +46,17 @@ def fitted(plan: ReleasePlan, **values: list[Any]) -> dict[str, list[Any]]:
         assert s.domain.contains(v).all()
         assert np.array_equal(v, to_domain(v, s.domain, s.step))
     return {s.name: v.tolist() for s, v in zip(plan.statistics, out, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("end", "step"), [(2.4e15, Fraction(3, 10)), (1e24, Fraction(10**13)), (1e150, 10**136)]
+)
+def test_what_is_mapped_into_a_domain_lies_on_its_step_as_validation_asks(end, step):
+    """Two roundings left a neighbour of the nearest double: withheld, after the charge."""
+    values = end * np.random.default_rng(1).random(999)
+    assert on_step(
+        to_domain(values, Domain(0, Fraction(end)), Fraction(step)), Fraction(step)
+    ).all()
 
 
 class TestQuantiles:

@@ -190,16 +190,16 @@ def suppresses(plan: ReleasePlan) -> bool:
 def on_step(values: Floats, step: Fraction) -> npt.NDArray[np.bool_]:
     """Return, per value, whether it is the double nearest to some multiple of `step`.
 
-    k * p / q is one correctly rounded division while k * p and q are below 2**53; larger values
-    take the exact road, one by one. Comparing with a tolerance instead would pass values that
-    carry more digits than were drawn.
+    k * p / q is one correctly rounded division while k * p and q are below 2**53; larger values, and those
+    whose k the product above may have missed, take the exact road, one by one. Comparing with a
+    tolerance instead would pass values that carry more digits than were drawn.
     """
     p, q = step.numerator, step.denominator
     with np.errstate(all="ignore"):
         k = np.rint(values * (q / p))
         near = k * p / q == values
         small = (np.abs(k) * p < 2.0**53) & (q < 2**53)
-    large = np.flatnonzero(np.isfinite(values) & ~small)
+    large = np.flatnonzero(np.isfinite(values) & ~(small & near))
     for i in large:
         multiple = round(Fraction(float(values[i])) / step) * step
         near[i] = float(multiple) == values[i]
