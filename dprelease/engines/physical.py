@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from dprelease.core.errors import SourceError
 from dprelease.core.strict_json import json_text
 from dprelease.engines.csv_header import IN_CELLS
+from dprelease.engines.plain_cell import plainly
 from dprelease.query.bounded import BoundedQuery
 from dprelease.schema.column import Column, Kind
 from dprelease.schema.labels import spelt
@@ -274,7 +275,7 @@ def check_columns(
             raise SourceError(
                 f"column {name!r} is declared {column.kind.value} but stored as {stored[name]}",
                 where=where,
-                fix="convert the column in the source, e.g. to text: `.astype(str)` in pandas"
+                fix=plainly(column)
                 if stored[name] is Physical.other
                 else "declare another kind, or convert the column in the source",
                 code="DPR504",

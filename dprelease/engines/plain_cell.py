@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from dprelease.schema.column import Column, Kind
+
 _PLAIN = frozenset({type(None), str, bytes, bool, int, float, date, datetime})
 _MISSING = ("NaT", "<NA>", "nan")
 _EXPONENT = 1000  # of a decimal; one of 10^9 has as many digits when it is written out
@@ -102,3 +104,20 @@ def _foreign(cell: Any, kind: type) -> str | None:
         return None
     text = str.__str__(str(cell))
     return None if text in _MISSING else text
+
+
+def plainly(column: Column) -> str:
+    """Return how a column that no kind reads is stored as it is declared; a text that is none of that would be null."""
+    if column.kind in (Kind.integer, Kind.number):
+        days = f"`frame[{column.name!r}] / pd.Timedelta('1D')`"
+        return (
+            "store the number that is declared: of a duration its days or seconds, in pandas"
+            f" {days} or `.dt.total_seconds()`; of an interval one end; of a complex number its real part"
+        )
+    if column.kind is Kind.boolean:
+        return "store true and false in the column, e.g. by a comparison in pandas"
+    if column.kind in (Kind.date, Kind.timestamp):
+        return (
+            "store moments, or texts such as 2026-01-31: of periods in pandas `.dt.to_timestamp()`"
+        )
+    return "convert the column in the source, e.g. to text: `.astype(str)` in pandas"

@@ -121,3 +121,39 @@ def test_intervals_and_periods_are_told_how_they_become_labels(column):
         frame.dp.release(BASE)
     assert "`.astype(str)`" in caught.value.fix
     assert frame.assign(g=frame["g"].astype(str)).dp.release(BASE).table.num_rows == 2
+
+
+DAYS = [1, 9]
+AS_NUMBERS = {
+    "durations": (pd.to_timedelta(DAYS, "D"), lambda x: x / pd.Timedelta("1D"), "pd.Timedelta('1D')"),
+    "intervals": (pd.IntervalIndex.from_arrays(DAYS, [2, 11]), lambda x: x.array.left, "one end"),
+    "complex": (np.array(DAYS, complex), np.real, "real part"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::dprelease.UnledgeredWarning")
+@pytest.mark.parametrize(("column", "mended", "said"), AS_NUMBERS.values(), ids=AS_NUMBERS)
+def test_what_is_no_number_is_told_how_it_becomes_the_one_that_is_declared(column, mended, said):
+    """As texts they were null, row by row: their sum was 0."""
+    schema = changed(("release", "epsilon"), 400)
+    schema["columns"]["x"] = {"kind": "integer", "range": [0, 10]}
+    schema["release"] |= {"statistics": ["sum(x)"], "by": []}
+    frame = pd.DataFrame({"g": ["a", "b"], "x": column})
+    with pytest.raises(dp.errors.SourceError) as caught:
+        frame.dp.release(schema)
+    assert caught.value.code == "DPR504"
+    assert said in caught.value.fix and "astype(str)" not in caught.value.fix
+    found = frame.assign(x=mended(frame["x"])).dp.release(schema)
+    assert found.to_pandas()["sum_x"].tolist() == [10]
+
+
+@pytest.mark.parametrize("kind", ["boolean", "date", "timestamp"])
+def test_what_no_kind_reads_is_not_sent_to_texts_that_would_be_null(kind):
+    schema = changed(("columns", "t"), {"kind": kind})
+    schema["release"]["where"] = "t" if kind == "boolean" else "t is not null"
+    frame = pd.DataFrame(
+        {"g": ["a"], "x": [1], "t": pd.period_range("2026-01", periods=1, freq="M")}
+    )
+    with pytest.raises(dp.errors.SourceError) as caught:
+        frame.dp.release(schema)
+    assert "astype(str)" not in caught.value.fix
