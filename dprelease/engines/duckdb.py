@@ -31,7 +31,7 @@ from dprelease.core.errors import DpreleaseError, SourceError
 from dprelease.core.secret import Secret
 from dprelease.engines import in_memory
 from dprelease.engines.digits import apart
-from dprelease.engines.duckdb_tables import ROWS, DuckDBTables, closed
+from dprelease.engines.duckdb_tables import ROWS, DuckDBTables, closed, reads_files
 from dprelease.engines.parquet_rows import ParquetRows
 from dprelease.engines.physical import check_columns, check_times
 from dprelease.engines.relation_rows import SHARED, taking_turns
@@ -131,7 +131,7 @@ class DuckDBEngine:
         the one of the slower way too, which `compute` takes where the first fails.
 
         Raises:
-            SourceError: the source does not open (DPR501, DPR502, DPR506, DPR509, DPR512, DPR518, DPR527), lacks a
+            SourceError: the source does not open (DPR501, DPR502, DPR506, DPR509, DPR512, DPR518, DPR527, DPR528), lacks a
                 column (DPR503), stores one unfit (DPR504) or twice (DPR505), or a public table of
                 its view repeats a key (DPR510).
             ConfigError: an expression of its view is faulty (DPR12x).
@@ -139,7 +139,7 @@ class DuckDBEngine:
         """
         check_query(query)
         self.statements = []
-        self._ready, bound = None, True
+        self._ready, bound, locked = None, True, False
         kind = _kind_of_rows(source, query) if source.kind == "parquet" else None
         slower = source.holds("parquet") and (kind is None or kind not in _SLOWER)
         for exact in (True, False) if slower else (False,):
@@ -151,13 +151,15 @@ class DuckDBEngine:
                     )
                 except DpreleaseError:  # ours: public facts only
                     raise
-                except Exception:  # noqa: BLE001 - its message may quote the file's content
-                    bound = False
+                except Exception as error:  # noqa: BLE001 - its message may quote the file's content
+                    bound, locked = False, type(error).__name__ == "PermissionException"
                     break
                 if exact and kind is not None:
                     _SLOWER.append(kind)
                 elif kind is not None or source.kind in _OPENED_AGAIN:
                     self._ready = source, query, connection, run, opened.pop_all()
+        if locked:
+            raise reads_files(source)
         if not bound and self.statements[-1].startswith(_PLAN):
             raise SourceError(
                 f"DuckDB does not take the statement that sums {source.name}",

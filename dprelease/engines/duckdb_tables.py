@@ -50,6 +50,16 @@ def closed(source: Source) -> SourceError:
     )
 
 
+def reads_files(source: Source) -> SourceError:
+    """Return the refusal of a view in a database that would open files, which the locked connection forbids."""
+    return SourceError(
+        f"{source.name} reads files outside its database",
+        why="a source is opened by its own name: what a view in a database would open is not read",
+        fix="make it a table (`CREATE TABLE rows AS FROM the_view`), or name the files as the source",
+        code="DPR528",
+    )
+
+
 class DuckDBTables:
     """Opens sources on a connection; `statements` gets the SQL that does it.
 

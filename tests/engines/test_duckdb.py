@@ -608,6 +608,25 @@ def test_the_very_statement_is_planned_before_the_charge(
     assert "does not take the statement" in caught.value.what
 
 
+def test_a_view_of_files_in_a_database_is_refused_before_the_charge_and_can_be_made_a_table(
+    tmp_path: Path,
+) -> None:
+    """It was called a fault of DuckDB's version."""
+    file, database = tmp_path / "t.parquet", tmp_path / "d.duckdb"
+    connection = duckdb.connect(str(database))
+    pd.DataFrame({"x": [1], USER.name: ["u"], REGION.name: ["a"]}).to_parquet(file)
+    connection.execute(f"CREATE VIEW the_view AS SELECT * FROM '{file}'")
+    connection.close()
+    with pytest.raises(SourceError) as caught:
+        DuckDBEngine().preflight(duckdb_table(database, "the_view"), query())
+    assert (caught.value.code, caught.value.spent) == ("DPR528", "nothing")
+    connection = duckdb.connect(str(database))
+    connection.execute("CREATE TABLE rows AS FROM the_view")
+    connection.close()
+    for mended in (duckdb_table(database, "rows"), as_source(file)):
+        DuckDBEngine().preflight(mended, query())
+
+
 def test_the_slower_way_over_parquet_is_planned_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
