@@ -135,7 +135,7 @@ class DuckDBEngine:
                 column (DPR503), stores one unfit (DPR504) or twice (DPR505), or a public table of
                 its view repeats a key (DPR510).
             ConfigError: an expression of its view is faulty (DPR12x).
-            PlanError: the query itself is unsafe to run (DPR230 to DPR233).
+            PlanError: the query itself is unsafe to run (DPR230 to DPR236).
         """
         check_query(query)
         self.statements = []
@@ -187,7 +187,7 @@ class DuckDBEngine:
 
         Raises:
             InternalError: anything failed while rows were read (DPR900); no detail is given.
-            PlanError: the query is unsafe to run (DPR230 to DPR233).
+            PlanError: the query is unsafe to run (DPR230 to DPR236).
             KeyboardInterrupt: Ctrl-C.
         """
         with taking_turns(source), cancellable() as cancelled:

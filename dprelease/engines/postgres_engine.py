@@ -77,7 +77,7 @@ class PostgresEngine:
                 UTF8 (DPR512), or the server refuses the statement (DPR502); a public table of its
                 view, as `postgres_view.view_rows`.
             ConfigError: an expression of its view is faulty (DPR12x).
-            PlanError: the query itself is unsafe to run (DPR230 to DPR233).
+            PlanError: the query itself is unsafe to run (DPR230 to DPR236).
         """
         check_query(query)
         with opened(private_source(source, query)) as session:
@@ -102,7 +102,7 @@ class PostgresEngine:
 
         Raises:
             InternalError: anything failed while rows were read (DPR900); no detail is given.
-            PlanError: the query is unsafe to run (DPR230 to DPR233).
+            PlanError: the query is unsafe to run (DPR230 to DPR236).
             KeyboardInterrupt: Ctrl-C; the statement is cancelled.
         """
         check_query(query)

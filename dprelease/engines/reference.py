@@ -48,7 +48,7 @@ class ReferenceEngine:
 
         Raises:
             SourceError: as `DuckDBEngine.preflight`.
-            PlanError: the query is unsafe to run (DPR230 to DPR233).
+            PlanError: the query is unsafe to run (DPR230 to DPR236).
         """
         check_query(query)
         load_rows(source, query)
@@ -58,7 +58,7 @@ class ReferenceEngine:
 
         Raises:
             InternalError: anything failed while rows were read (DPR900).
-            PlanError: the query is unsafe to run (DPR230 to DPR233).
+            PlanError: the query is unsafe to run (DPR230 to DPR236).
         """
         check_query(query)
         out: Answer | None

@@ -171,8 +171,8 @@ def check_query(query: BoundedQuery) -> None:
 
     Raises:
         PlanError: a sum may overflow (DPR230), a step or a grid is unusable (DPR231), a column is
-            undeclared or of a kind without codes (DPR232), keys repeat, a cap is below 1 or a map is not of
-            the groups (DPR233),
+            undeclared or of a kind without codes (DPR232), keys repeat (DPR233), a
+            rank is none (DPR234), a cap is below 1 (DPR235), a map is not of the groups (DPR236), or
             a tally is too large for memory (DPR219), edges are asked for beside other things (DPR272).
     """
     kinds = {c.name: c.kind for c in (*query.groups.columns, *query.columns)}
@@ -195,21 +195,18 @@ def check_query(query: BoundedQuery) -> None:
             )
         must_be_exact(code)
     _check_graph(query)
+    caps = [query.max_groups, query.max_rows]
     for primitive in query.primitives:
         _check_overflow(query, primitive)
+        caps.append(row_cap(query, primitive))
     _check_tallies(query)
-    caps = [
-        query.max_groups,
-        query.max_rows,
-        *(row_cap(query, p) for p in query.primitives),
-    ]
     if query.max_rows_total is not None:
         caps.append(query.max_rows_total)
     if min(caps) < 1:
-        raise PlanError("every contribution bound is at least 1", code="DPR233")
+        raise PlanError("every contribution bound is at least 1", code="DPR235")
     width = 0 if query.groups.whole else len(query.groups.columns)
     keys = query.groups.keys
-    if len(set(keys)) != len(keys) or any(len(k) != width for k in keys):
+    if len(set(keys)) != len(keys) or {*map(len, keys)} - {width}:
         raise PlanError(
             "the group keys repeat, or do not have one label per column",
             why="a repeated key would count its rows twice",
@@ -229,7 +226,7 @@ def _check_cross(query: BoundedQuery, code: Cross) -> None:
             "a cross is not of the key columns, with all their labels",
             why="rows would be counted in cells that are not those of the table",
             fix="make the plan again",
-            code="DPR233",
+            code="DPR236",
         )
 
 
@@ -243,13 +240,13 @@ def _check_cells(query: BoundedQuery) -> None:
                 "a map of the groups does not have one cell for each",
                 why="persons would be counted in cells that are not those of the table",
                 fix="make the plan again",
-                code="DPR233",
+                code="DPR236",
             )
 
 
 def is_graph(query: BoundedQuery) -> bool:
     """Return whether edges are asked for."""
-    return any(p.kind == "edges" for p in query.primitives)
+    return "edges" in map(attrgetter("kind"), query.primitives)
 
 
 def _check_graph(query: BoundedQuery) -> None:
@@ -291,7 +288,7 @@ def _check_tallies(query: BoundedQuery) -> None:
         each = largest_code(query.codes[code]) + 1
         if near is not None:
             if not (0 <= near.a <= near.b and 1 <= near.b <= 2**10 and 0 <= near.last < 2**48):
-                raise PlanError("a rank is asked for that no table has", code="DPR219")
+                raise PlanError("a rank is asked for that no table has", code="DPR234")
             each = min(each, near.most)
         codes = len(query.groups.keys) * each
         if codes > TABLE_LIMIT:

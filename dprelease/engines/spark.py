@@ -102,7 +102,7 @@ class SparkEngine:
                 (DPR503), stores one unfit (DPR504) or twice (DPR505), or an expression is too
                 deep for Spark (DPR519).
             ConfigError: limits that the session has not (DPR149), a faulty expression of the view.
-            PlanError: the query itself is unsafe to run (DPR230 to DPR233).
+            PlanError: the query itself is unsafe to run (DPR230 to DPR236).
         """
         check_query(query)
 
@@ -130,7 +130,7 @@ class SparkEngine:
 
         Raises:
             InternalError: anything failed while rows were read (DPR900); no detail is given.
-            PlanError: the query is unsafe to run (DPR230 to DPR233).
+            PlanError: the query is unsafe to run (DPR230 to DPR236).
             KeyboardInterrupt: Ctrl-C; Spark's jobs are stopped.
         """
         check_query(query)

@@ -67,7 +67,7 @@ class OptimalGrid(GridCurves):
 
         Raises:
             ArgumentError: not a Domain (DPR629), invalid numbers (DPR605, DPR606), an unknown
-                loss or criterion, or a grid or epsilon out of range (DPR682).
+                loss or criterion (DPR682), or a grid or epsilon out of range (DPR695).
         """
         check_domain(domain)
         if loss not in ("absolute", "squared") or criterion not in ("average", "worst"):
@@ -101,7 +101,7 @@ class OptimalGrid(GridCurves):
         """Return the certified law; `step` defaults to the mechanism's own.
 
         Raises:
-            ArgumentError: see `unit_law.on_grid`, and DPR682.
+            ArgumentError: see `unit_law.on_grid`, and DPR695.
         """
         size = self.step if step is None else exact(step, "step")
 
@@ -148,7 +148,7 @@ def _check_size(request: GridRequest) -> None:
             "the optimal table is for small grids and moderate epsilon",
             why=f"it takes at most {programme.POINT_LIMIT} grid points and 0.001 <= epsilon <= 12",
             fix="use `staircase`, within a few percent of it, or a coarser step",
-            code="DPR682",
+            code="DPR695",
         )
 
 

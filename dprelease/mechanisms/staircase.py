@@ -92,7 +92,7 @@ class Staircase(Clamped):
 
         Raises:
             ArgumentError: not a Domain (DPR629), numbers not above 0 (DPR606), not exactly two
-                of the three (DPR636), or gamma outside (0, 1] (DPR636).
+                of the three (DPR636), or gamma outside (0, 1] (DPR688).
         """
         check_domain(domain)
         if sum(v is not None for v in (sensitivity, epsilon, scale)) != 2:
@@ -116,7 +116,7 @@ class Staircase(Clamped):
             else gamma
         )
         if not 0 < first <= 1:
-            raise ArgumentError("gamma lies in (0, 1]", fix="leave it out", code="DPR636")
+            raise ArgumentError("gamma lies in (0, 1]", fix="leave it out", code="DPR688")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "sensitivity", distance)
         object.__setattr__(self, "epsilon", budget)

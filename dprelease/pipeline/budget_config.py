@@ -152,7 +152,8 @@ def read_budget(
         public: where releases go.
 
     Raises:
-        ConfigError: numbers that bound nothing (DPR145), or a place where only releases stand (DPR174).
+        ConfigError: numbers that bound nothing (DPR145), a place where only releases stand (DPR174), or a signed head
+            without one (DPR184).
     """
     if not isinstance(budget.epsilon, Fraction) or budget.epsilon <= 0:
         file.fail(
@@ -210,7 +211,7 @@ def _second_place(
             "a signed head needs a place",
             "signing_key",
             fix="add e.g. `anchor: ../heads/clinic.json`",
-            code="DPR145",
+            code="DPR184",
         )
     anchor = None if budget.anchor is None else file.path(budget.anchor, "anchor")
     ours = {}

@@ -87,7 +87,7 @@ def load_pipeline(path: str | Path) -> PipelineConfig:
 
     Raises:
         ConfigError: as `load_schema`, or source (DPR140), period (DPR141), secret (DPR142),
-            schedule (DPR143), budget (DPR145, DPR174), format (DPR146); `where` is `file:line`.
+            schedule (DPR143), budget (DPR145, DPR174, DPR184), format (DPR146); `where` is `file:line`.
         ArgumentError: it is no path (DPR642).
     """
     named = path_from(path, "a pipeline", "pipelines/clinic_weekly.yaml")

@@ -191,7 +191,7 @@ def period_name(config: PipelineConfig, period: str | None) -> str:
     """Return the name of the period that is run.
 
     Raises:
-        ConfigError: the pipeline has periods and none is named (DPR144).
+        ConfigError: the pipeline has periods and none is named (DPR183).
     """
     rule = config.period
     if rule is not None and period is None:
@@ -201,7 +201,7 @@ def period_name(config: PipelineConfig, period: str | None) -> str:
             where=config.origin,
             why="this pipeline releases one period per run, and the period is its budget key",
             fix=f"name it, e.g. `--period {example}`{span and f'; the source holds periods {span}'}",
-            code="DPR144",
+            code="DPR183",
         )
     return check_period_name("once" if period is None else period)
 

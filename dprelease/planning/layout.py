@@ -216,9 +216,10 @@ def member_of(query: Query, statistic: Statistic) -> Member:
             )
         domain = common
     options = _admissible(statistic, statistic_kind.measurements(context))
-    both = [code for m in options[0].measures for code in (m.code, m.other)]
-    for code in {id(code): code for code in both if isinstance(code, Fixed)}.values():
-        must_be_exact(code, spec.origin)  # before noise is sought for a range without end
+    for measure in options[0].measures:
+        for code in (measure.code, measure.other):
+            if isinstance(code, Fixed):
+                must_be_exact(code, spec.origin)  # before noise is sought for a range without end
     scalar = scalar_of(statistic_kind, options)
     if scalar is not None and not spec.spikes:
         _check_function(statistic, statistic_kind, scalar, whole=domain == induced)

@@ -59,7 +59,7 @@ def _spec(schema: TableSchema, value: object) -> ReleaseSpec:
             f"a request of {count:,} statistics is too large to be read back",
             where="request.release.statistics",
             why=f"its plan is made again; at most {MOST_STATISTICS:,} are read",
-            code="DPR155",
+            code="DPR185",
         )
     spec = merge_release(schema, block, "request.release")
     return spec if keys is None else replace(spec, keys_from=_keys(schema, spec.by, keys))

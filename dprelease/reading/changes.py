@@ -49,11 +49,11 @@ def diff(a: Released | str | Path, b: Released | str | Path, *, adjust: Adjust =
 
     Raises:
         VerificationError: a folder does not verify (DPR806).
-        ArgumentError: nothing can be compared (DPR679), or an unknown `adjust` (DPR660).
+        ArgumentError: nothing can be compared (DPR679), `adjust` is unknown (DPR689), or it is no release (DPR694).
     """
     if adjust not in ("holm", "none"):
         raise ArgumentError(
-            f"`adjust` is {adjust!r}", fix='use "holm" or "none"', where="diff(...)", code="DPR660"
+            f"`adjust` is {adjust!r}", fix='use "holm" or "none"', where="diff(...)", code="DPR689"
         )
     first, second = (_values(which) for which in (a, b))
     keys, places, found, left_out = _all_compared(first, second)
@@ -132,7 +132,7 @@ def _values(which: Released | str | Path) -> dict[str, ReleasedValues]:
             f"cannot compare an object of type {type(released).__name__}",
             where="diff(...)",
             fix="pass folders, or what dp.read and dp.release return",
-            code="DPR660",
+            code="DPR694",
         )
     return {table: values_of(released.noised, table) for table in released.tables}
 

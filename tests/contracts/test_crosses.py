@@ -104,7 +104,7 @@ def test_a_cross_of_other_columns_or_labels_is_refused() -> None:
     ):
         with pytest.raises(PlanError, match="not of the key columns") as refused:
             check_query(replace(query, codes=(*codes, wrong)))
-        assert refused.value.code == "DPR233"
+        assert refused.value.code == "DPR236"
     grouped = replace(query, groups=GroupKeys(query.groups.columns[:1], (("north",),)))
     with pytest.raises(PlanError, match="not of the key columns"):
         check_query(grouped)

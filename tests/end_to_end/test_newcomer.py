@@ -184,6 +184,7 @@ def test_a_missing_or_wrong_period_says_how_to_write_one(ready, period, part):
     said = call(*arguments, exit_code=2)
     assert part in said
     if period is None:
+        assert "DPR183" in said
         fix = "--period 2026-W47`; the source holds periods from 2026-W44 to 2026-W47"
         assert fix in " ".join(said.split())
     elif "valid name" not in part:

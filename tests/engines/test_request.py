@@ -83,10 +83,10 @@ def test_products_of_many_wide_codes_are_refused() -> None:
             },
             "DPR219",
         ),
-        ({"max_groups": 0}, "DPR233"),
-        ({"max_rows": 0}, "DPR233"),
-        ({"max_rows_total": 0}, "DPR233"),
-        ({"primitives": (Primitive("rows", max_rows=0),)}, "DPR233"),
+        ({"max_groups": 0}, "DPR235"),
+        ({"max_rows": 0}, "DPR235"),
+        ({"max_rows_total": 0}, "DPR235"),
+        ({"primitives": (Primitive("rows", max_rows=0),)}, "DPR235"),
     ],
 )
 def test_unsafe_queries_are_refused(changes: dict[str, Any], code: str) -> None:
@@ -147,15 +147,15 @@ def test_tallies_near_a_rank_need_room_for_the_codes_near_it_only() -> None:
     near = Near(1, 2, 0, 2**20)
     assert near.most == 2**20 + 3
     check_query(query(codes=wide, primitives=(Primitive("tally", 0, near=near),)))
-    for other in (
-        replace(near, last=2**26),
-        replace(near, a=3),
-        replace(near, b=0),
-        replace(near, last=-1),
+    for other, code in (
+        (replace(near, last=2**26), "DPR219"),
+        (replace(near, a=3), "DPR234"),
+        (replace(near, b=0), "DPR234"),
+        (replace(near, last=-1), "DPR234"),
     ):
         with pytest.raises(PlanError) as caught:
             check_query(query(codes=wide, primitives=(Primitive("tally", 0, near=other),)))
-        assert caught.value.code == "DPR219"
+        assert caught.value.code == code
 
 
 def test_row_caps() -> None:

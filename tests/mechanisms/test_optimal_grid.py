@@ -273,13 +273,19 @@ class TestTheClass:
         assert Domain(0, 6, [(2, 4)]).contains(unit.draw(np.linspace(0, 6, 50))).all()
 
     @pytest.mark.parametrize(
-        "change", [{"step": Fraction(1, 50)}, {"epsilon": 20}, {"loss": "other"}], ids=str
+        ("change", "code"),
+        [
+            ({"step": Fraction(1, 50)}, "DPR695"),
+            ({"epsilon": 20}, "DPR695"),
+            ({"loss": "other"}, "DPR682"),
+        ],
+        ids=str,
     )
-    def test_what_it_cannot_do_is_refused(self, change: dict[str, Any]) -> None:
+    def test_what_it_cannot_do_is_refused(self, change: dict[str, Any], code: str) -> None:
         good: dict[str, Any] = {"sensitivity": 1, "epsilon": 1}
         with pytest.raises(ArgumentError) as caught:
             OptimalGrid.calibrate(Domain(0, 6), **(good | change))
-        assert caught.value.code == "DPR682"
+        assert caught.value.code == code
 
 
 def test_one_point_and_one_row_need_no_pairs() -> None:

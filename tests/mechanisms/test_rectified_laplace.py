@@ -104,8 +104,9 @@ def test_a_staircase_needs_two_of_its_three_numbers() -> None:
         with pytest.raises(ArgumentError) as caught:
             Staircase(GAPPED, **change)
         assert caught.value.code == "DPR636"
-    with pytest.raises(ArgumentError):
+    with pytest.raises(ArgumentError) as caught:
         Staircase(GAPPED, scale=4, epsilon=1, gamma=0)
+    assert caught.value.code == "DPR688"
 
 
 def test_the_staircase_is_more_accurate_than_laplace() -> None:

@@ -159,7 +159,7 @@ def test_what_a_crash_before_the_stored_draw_costs(tmp_path, monkeypatch, option
     ("line", "code"),
     [
         ("per_period: 0", "DPR145"),
-        ('signing_key: "${env:K}"', "DPR145"),
+        ('signing_key: "${env:K}"', "DPR184"),
         ("anchor: a.json, signing_key: written-out", "DPR142"),
         ('anchor: "${env:K}"', "DPR142"),
         ("anchor: ../../a.json", "DPR116"),

@@ -118,10 +118,12 @@ def test_what_cannot_be_compared(held):
         dp.diff(held, release(statistics=["median(x)"]))
     assert caught.value.code == "DPR679"
     assert "a key that is no part of the date" in caught.value.fix
-    with pytest.raises(dp.errors.ArgumentError):
+    with pytest.raises(dp.errors.ArgumentError) as caught:
         dp.diff(held, held, adjust="bonferroni")
-    with pytest.raises(dp.errors.ArgumentError):
+    assert caught.value.code == "DPR689"
+    with pytest.raises(dp.errors.ArgumentError) as caught:
         dp.diff(held, 3)
+    assert caught.value.code == "DPR694"
 
 
 def test_groups_of_one_release_alone_are_told(held):

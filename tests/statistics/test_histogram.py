@@ -22,6 +22,7 @@ from dprelease.engines.duckdb import DuckDBEngine
 from dprelease.engines.reference import ReferenceEngine
 from dprelease.engines.request import check_query
 from dprelease.engines.source import as_source
+from dprelease.query import request as stored
 from dprelease.query.answer import MOST_SUMS
 from dprelease.query.request import request_from_json
 from dprelease.query.written import request_to_json
@@ -93,7 +94,9 @@ def test_edges_are_written_as_what_they_are_read_from() -> None:
     assert edges_text(edges_of("range(0, 2, 1)")) == "[0, 1, 2]"
 
 
-def test_edges_of_a_file_stand_in_the_request(tmp_path: Path) -> None:
+def test_edges_of_a_file_stand_in_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     edges = [round(i * 1.5 - 50 + (i % 2) / 10, 1) for i in range(MANY + 1)]
     (tmp_path / "edges.csv").write_text("edge\n" + "\n".join(map(str, edges)), encoding="utf-8")
     asked = {"statistic": "histogram(x)", "edges_from": "edges.csv", "as": "h"}
@@ -110,6 +113,10 @@ def test_edges_of_a_file_stand_in_the_request(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         request_from_json(said)
     assert caught.value.code == "DPR155"
+    monkeypatch.setattr(stored, "MOST_STATISTICS", 0)
+    with pytest.raises(ConfigError) as caught:
+        request_from_json(request_to_json(plan.request))
+    assert caught.value.code == "DPR185"
 
 
 def test_a_callers_file_of_edges_lies_where_its_file_of_keys_lies(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class StaircaseNoise(Stored):
                 "these are not the integers of a staircase",
                 why="it needs 0 < p < 2**64 and 1 <= j <= width <= 2**61",
                 fix="calibrate it instead of building it by hand",
-                code="DPR626",
+                code="DPR687",
             )
 
     @classmethod

@@ -44,7 +44,7 @@ def family_parts(
         whole: what they get together, in whole thousandths.
 
     Raises:
-        PlanError: there are too many families (DPR221), or goals need more than there is (DPR240).
+        PlanError: there are too many families (DPR224), or goals need more than there is (DPR240).
     """
     goals = [f for f in families if f.goals(query.loss)]
     most = int(whole * _PARTS)
@@ -86,7 +86,7 @@ def _by_weight(families: Sequence[Family], loss: str, whole: int) -> tuple[Fract
         raise PlanError(
             f"{len(families)} statistics are too many for one release of tables",
             fix="ask for fewer",
-            code="DPR221",
+            code="DPR224",
         )
     return tuple(Fraction(part, _PARTS) for part in parts)
 

@@ -230,10 +230,12 @@ def test_what_is_not_a_rate_is_refused(rate: Fraction) -> None:
 
 
 def test_staircases_that_cannot_be_drawn_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="too small"):
+    with pytest.raises(ArgumentError, match="too small") as caught:
         StaircaseNoise.calibrate(3, Fraction(1, 10**6), 1)
-    with pytest.raises(ArgumentError, match="not the integers"):
+    assert caught.value.code == "DPR626"
+    with pytest.raises(ArgumentError, match="not the integers") as caught:
         StaircaseNoise(2**63, 3, 4)
+    assert caught.value.code == "DPR687"
 
 
 class TestCells:
