@@ -49,7 +49,7 @@ class ArrowSortedEngine:
         Raises:
             InternalError: anything failed while rows were read (EXA002); no detail is given, and
                 nothing is chained: a message could quote a cell.
-            PlanError: the query is unsafe to run (DPR230 to DPR233).
+            PlanError: the query is unsafe to run (DPR230 to DPR236).
         """
         check_query(query)
         found: Answer | None
