@@ -30,7 +30,7 @@ ENGINE = "great_expectations"
 
 
 def require_great_expectations() -> None:
-    """Wait until Great Expectations judges beside; where no process can be started, have it judge here.
+    """Wait until Great Expectations judges beside; where it is imported here or no process can be started, have it judge here.
 
     It imports PySpark where that is installed, and PySpark without its own `connect` dependencies
     ends the process at import (`SystemExit`), which no later stage could report. An import that ends
@@ -40,10 +40,10 @@ def require_great_expectations() -> None:
         ConfigError: it cannot be imported, or cannot judge, as other versions (DPR173).
     """
     with _told():
-        if not gx_process.begin():
+        if not gx_process.ready():
+            if gx_process.begin():
+                raise ImportError(ENGINE)
             gx_process.try_out()
-        elif not gx_process.ready():
-            raise ImportError(ENGINE)
 
 
 @contextmanager

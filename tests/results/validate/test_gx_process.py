@@ -100,6 +100,18 @@ def test_one_that_does_not_import_it_is_not_ready(other, monkeypatch, fault):
     assert error.value.code == "DPR173"
 
 
+def test_one_that_ends_where_it_is_imported_here_too_has_this_process_try(other, monkeypatch):
+    other(nothing)
+    assert gx_process.ready()
+    os.kill(pool().submit(os.getpid).result(), signal.SIGKILL)
+    gx_process.sys.modules["great_expectations"] = None
+    tried = []
+    monkeypatch.setattr(gx_process, "try_out", lambda: tried.append(True))
+    gx.require_great_expectations()
+    assert tried == [True]
+    assert not beside()
+
+
 def test_one_that_ends_once_it_is_ready_has_a_successor(other, monkeypatch):
     other(nothing)
     assert gx_process.ready()
