@@ -219,7 +219,7 @@ def _second_place(
         ours["ledger"] = (
             "the ledger lies in the public folder",
             "it holds the salt and the draws of releases that are withheld: who reads it learns more than is released",
-            "name a place outside `publish.to`; `dprelease ledger move FROM TO` takes a ledger there",
+            "name a place outside `publish.to`; `dprelease ledger move FROM TO` copies a ledger there, then delete the old file",
         )
     if anchor is not None and public in anchor.parents[2:]:
         ours["anchor"] = (

@@ -79,9 +79,8 @@ def require_places(publish: PublishConfig, request: Request, second: Path | None
         second: the ledger's head in its second place, if there is one.
 
     Raises:
-        ConfigError: nothing can be written there, or a folder is in the way (DPR151), or the validator
-            cannot be imported (DPR173).
-        VerificationError: the record of corrections is broken (DPR830).
+        ConfigError: nothing can be written there (DPR151), or the validator cannot be imported (DPR173).
+        VerificationError: a folder is in the way (DPR811), or the record of corrections is broken (DPR830).
     """
     require_validator()
     ledger, key = request.ledger, request.key

@@ -186,16 +186,16 @@ def must_be_free(folder: Path, *, stored: Callable[[], bool]) -> None:
         stored: whether the ledger holds the release: another process may have published it a moment ago.
 
     Raises:
-        ConfigError: a folder of the period is there (DPR151).
-        VerificationError: the record of corrections beside it is broken (DPR830).
+        VerificationError: a folder of the period is there (DPR811), or the record of corrections beside it is broken
+            (DPR830). Other periods can go on.
     """
     if os.path.lexists(folder) and not stored():
-        raise ConfigError(
+        raise VerificationError(
             "the period's folder exists, and the ledger holds no release of it",
             where=str(folder),
             why="published bytes never change, so this run could not publish into it",
             fix="move the folder away and run again",
-            code="DPR151",
+            code="DPR811",
         )
     record = folder.parent / corrections.FILE
     if os.path.lexists(record):

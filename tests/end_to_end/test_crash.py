@@ -178,7 +178,7 @@ def test_a_public_folder_that_cannot_be_written_is_refused_before_the_charge(
 @pytest.mark.parametrize(
     ("name", "make", "code"),
     [
-        (PERIOD, Path.mkdir, "DPR151"),
+        (PERIOD, Path.mkdir, "DPR811"),
         ("status.json", lambda path: path.write_text("garbage"), "DPR830"),
         ("status.json", os.mkfifo, "DPR830"),
         ("status.json", lambda path: path.symlink_to("nowhere"), "DPR830"),

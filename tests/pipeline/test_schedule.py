@@ -93,6 +93,17 @@ def test_a_pass_runs_what_is_due_oldest_first_and_a_second_one_nothing(tmp_path)
     assert spent(config) == 2
 
 
+def test_a_folder_in_the_way_of_one_period_keeps_no_other(tmp_path):
+    config = loaded(tmp_path, catch_up=2)
+    (config.publish.to / "weekly" / "2026-W04").mkdir(parents=True)
+    status, told = passes(config, TUESDAY)
+    assert (status, spent(config)) == (1, 1)
+    assert told.of("released") == [("released", "weekly", "2026-W05")]
+    (config.publish.to / "weekly" / "2026-W04").rename(tmp_path / "away")
+    passes(config, TUESDAY)
+    assert folders(config) == ["2026-W04", "2026-W05"]
+
+
 def test_nothing_is_due_before_the_delay_has_passed(tmp_path):
     config = loaded(tmp_path, catch_up=1)
     early = datetime(2026, 2, 2, 6, 0, tzinfo=UTC)  # a Monday: W05 has ended, its delay has not
